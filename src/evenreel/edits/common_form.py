@@ -25,9 +25,6 @@ def common_form(corpus: Corpus, facts: ClipFacts, settings: EqualiseSettings) ->
 
     A group is real clips, or the clips of a generator in a setting. A median is that of a real clip, not the middle
     between two.
-
-    Raises:
-        CorpusError: the headers tell no rate, or there is no clip whose video can be read.
     """
     table = grouped(corpus, facts)
     if table.is_empty():

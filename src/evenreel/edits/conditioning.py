@@ -152,12 +152,7 @@ class RequestMaker:
         self._worker.close()
 
     def request(self, clip: CorpusClip, prompt: str) -> GenerationRequest:
-        """Make the request for a clip; a keyframe or first half that is there is not made again.
-
-        Raises:
-            MediaError: its video cannot be read.
-            CorpusError: a file cannot be written.
-        """
+        """Make the request for a clip; a keyframe or first half that is there is not made again."""
         setting, name = self._given.setting, file_name(clip.clip_id)
         keyframe = first_half = None
         if setting == "image":

@@ -47,11 +47,7 @@ class CorpusWriter:
         self.written = 0
 
     def check_owned(self) -> None:
-        """Check that the folder holds no corpus, or one with a page of this name: nothing else is ever replaced.
-
-        Raises:
-            CorpusError: it holds another corpus, or clips of another one.
-        """
+        """Check that the folder holds no corpus, or one with a page of this name: nothing else is ever replaced."""
         there = [name for name in ("clips.parquet", CLIPS) if (self._folder / name).exists()]
         if there and not self._page.is_file():
             raise CorpusError(f"{self._folder} holds {there[0]} already, of no {self._holds}; choose another --out.")
@@ -62,9 +58,6 @@ class CorpusWriter:
         Args:
             content: content of the page, ready for JSON.
             only: words on how clips of a page with another content were made, for the error; None replaces such a page.
-
-        Raises:
-            CorpusError: the page has another content, or cannot be written.
         """
         page = (json.dumps(content, indent=2) + "\n").encode()
         if only is not None and self._page.is_file() and self._page.read_bytes() != page:
@@ -82,9 +75,6 @@ class CorpusWriter:
             clip_id: id of the clip in both corpora.
             clip: path and frames of the file.
             payload: function that makes the bytes of the file.
-
-        Raises:
-            CorpusError: the file cannot be written.
         """
         new = not self.has(clip)
         if new:
@@ -94,11 +84,7 @@ class CorpusWriter:
             self.written += new
 
     def save(self, corpus: Corpus, more: Mapping[str, pl.Expr] = NO_MORE) -> None:
-        """Write the tables of the new corpus: the changed clips, each a whole file, with their captions.
-
-        Raises:
-            CorpusError: the tables cannot be written.
-        """
+        """Write the tables of the new corpus: the changed clips, each a whole file, with their captions."""
         clips = corpus.clips.filter(pl.col("clip_id").is_in([*self.clips]))
         files = [self.clips[clip_id] for clip_id in clips["clip_id"]]
         none = pl.lit(None, pl.Float64)

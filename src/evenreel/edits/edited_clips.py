@@ -102,9 +102,6 @@ def edit_clips(
         edit: edit of each clip.
         settings: folder of the videos, and the rate of the new ones.
         progress: called with the share that is done.
-
-    Raises:
-        CorpusError: the folder holds another corpus, is in use or cannot be written; no clip can be used.
     """
     folder, started = Path(folder), time.monotonic()
     writer = CorpusWriter(folder, PAGE, "edited clips")

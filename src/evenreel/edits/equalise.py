@@ -83,9 +83,6 @@ def equalise(
         folder: folder of the new corpus and its clips; made where it is missing.
         settings: form of the clips, and folder of the videos.
         progress: called with the share that is done.
-
-    Raises:
-        CorpusError: the folder holds another corpus, is in use or cannot be written; no clip can be used.
     """
     folder, started = Path(folder), time.monotonic()
     writer = CorpusWriter(folder, PAGE, "equalised corpus")

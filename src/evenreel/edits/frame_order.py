@@ -48,10 +48,6 @@ def reordered(
 
     Returns:
         Features with moved frames; times, padding and on-screen windows stay as they are.
-
-    Raises:
-        UsageError: a word is unknown, `take` is less than 1, the seed is negative, `stage` is `video` without `take`,
-            or none of `only` is among the videos.
     """
     _check_word("order", order, get_args(FrameOrder))
     _check_word("stage", stage, get_args(OrderStage))
@@ -76,9 +72,6 @@ def single_frame(videos: VideoFeatures, which: OneFrame = "middle", *, seed: int
 
     Returns:
         Features with frames (V, 1, D) and their times; on-screen windows stay as they are.
-
-    Raises:
-        UsageError: the word is unknown, or the seed negative.
     """
     _check_word("choice", which, get_args(OneFrame))
     return _at(videos, [_one_of(real, which, seed, name) for name, real in _real_places(videos)])

@@ -31,9 +31,6 @@ def lend_words(
 
     Returns:
         The distractor by clip id.
-
-    Raises:
-        CorpusError: there are no words for some clip, or none at all.
     """
     sentences = {clip: {_folded(one) for one in some} for clip, some in captions_of(corpus).items()}
     terms = {clip: set(_folded(text).split()) for clip, text in words.items()}

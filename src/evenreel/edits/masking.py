@@ -56,10 +56,6 @@ def remove(
 
     Returns:
         (T, 3, H, W) uint8 frames with painted patches.
-
-    Raises:
-        UsageError: no phrase is given, or the pixels are no frames.
-        EncoderError: the encoder fails.
     """
     return paint_over(pixels, patches_of(pixels, encoder, phrases, settings))
 
@@ -79,10 +75,6 @@ def patches_of(
         encoder: encoder whose towers find the patches.
         phrases: phrases such as `a brown dog`; the one that fits a patch best counts.
         settings: share of the patches, and phrases of what stays.
-
-    Raises:
-        UsageError: no phrase is given, or the pixels are no frames.
-        EncoderError: the encoder fails.
     """
     if not phrases:
         raise UsageError("Name at least one thing to take out of the frames.")
@@ -142,9 +134,6 @@ def paint_over(pixels: Pixels, mask: PatchMask) -> Pixels:
 
     Returns:
         (T, 3, H, W) uint8.
-
-    Raises:
-        UsageError: there is not one mask for each frame.
     """
     if pixels.ndim != 4 or len(pixels) != len(mask):
         raise UsageError(f"{len(pixels)} frames (T, 3, H, W) need as many masks of their patches, not {len(mask)}.")

@@ -113,9 +113,6 @@ def distractor_words(corpus: Corpus, texts: pl.DataFrame | None, seed: int = 0) 
         corpus: corpus of the clips.
         texts: table of words on their screens, as `evenreel.corpus.load_texts` returns it.
         seed: seed of the assignment.
-
-    Raises:
-        CorpusError: there are no words for some clip, or none that the font could write.
     """
     said, shown = captions_of(corpus), _on_screen(corpus, texts)
     on_screen = {clip: _drawn(some) for clip, some in shown.items()}
@@ -171,11 +168,7 @@ class Overlay:
         return [self._words[clip_id]]
 
     def __call__(self, clip_id: str, pixels: Pixels) -> Pixels:
-        """Cover the lowest rows of a clip's frames (T, 3, H, W) with a banner.
-
-        Raises:
-            MediaError: the picture is too low.
-        """
+        """Cover the lowest rows of a clip's frames (T, 3, H, W) with a banner."""
         height, width = pixels.shape[2:]
         if height < LEAST_PICTURE_PX:
             least = f"a banner that can be read needs {LEAST_PICTURE_PX}"

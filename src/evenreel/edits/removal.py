@@ -50,12 +50,7 @@ class Removal:
         return [*self._things.get(clip_id, ())]
 
     def __call__(self, clip_id: str, pixels: Pixels) -> Pixels:
-        """Remove one thing from a clip's frames (T, 3, H, W).
-
-        Raises:
-            MediaError: its captions name nothing that could go.
-            EncoderError: the encoder fails.
-        """
+        """Remove one thing from a clip's frames (T, 3, H, W)."""
         settings, encoder = self._settings, self._encoder
         if encoder is None or settings.removed == "motion":
             return pixels if settings.control else without_motion(pixels)

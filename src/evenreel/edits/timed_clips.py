@@ -35,9 +35,6 @@ class TimedClip(NamedTuple):
 
         Returns:
             Frames a second of the new clip, and the moments.
-
-        Raises:
-            MediaError: nothing tells how long the clip is.
         """
         fact = self.header
         if not fact.duration_s:

@@ -79,12 +79,7 @@ class VoiceoverWords:
 
 
 def spoken_words(corpus: Corpus, seed: int = 0) -> VoiceoverWords:
-    """Assign each clip the first caption of another clip of its split, see `evenreel.edits.lending.lend_words`.
-
-    Raises:
-        CorpusError: there are no words for some clip, or none that could be said.
-        UsageError: espeak-ng is not here, so nothing can be said.
-    """
+    """Assign each clip the first caption of another clip of its split, see `evenreel.edits.lending.lend_words`."""
     if not can_speak():
         raise UsageError(f"{NO_ESPEAK}.")
     whole = {clip: _sayable(some[0]) if some else "" for clip, some in captions_of(corpus).items()}
@@ -124,11 +119,7 @@ class Voiceover:
         return pixels
 
     def edit_sound(self, clip_id: str, sound: FloatArray) -> FloatArray:
-        """Return the sound (N,) of a clip at 16 kHz with a voice from its beginning on, cut where the clip ends.
-
-        Raises:
-            UsageError: espeak-ng cannot say it.
-        """
+        """Return the sound (N,) of a clip at 16 kHz with a voice from its beginning on, cut where the clip ends."""
         said, random = self._words[clip_id], np.random.default_rng([self._settings.seed, crc32(clip_id.encode())])
         voice = VOICES[int(random.integers(len(VOICES)))]
         if self._settings.edit != VOICEOVER:

@@ -80,13 +80,7 @@ Depths = dict[int, AtDepth]
 
 
 def rerank_depth(material: RankingInputs, settings: DepthSettings, progress: Progress) -> Findings:
-    """Measure recall over the length of the shortlist, for each matcher behind each cheap score.
-
-    Raises:
-        UsageError: there is nothing that could choose a shortlist.
-        CorpusError: the gallery is no longer than the shortest shortlist.
-        ScoresError: scores that choose shortlists lack a caption or a clip.
-    """
+    """Measure recall over the length of the shortlist, for each matcher behind each cheap score."""
     found: dict[Stage, Depths] = {}
     models = material.encoders()
     for model, _ in each_part(models, progress):

@@ -61,11 +61,7 @@ class Harder:
 
 
 def check_harder(bias: str, harder: Harder) -> None:
-    """Check that settings of a harder world belong to a bias.
-
-    Raises:
-        UsageError: a setting that is not at its default belongs to another bias.
-    """
+    """Check that settings of a harder world belong to a bias."""
     for name in harder.changed:
         if BIAS_OF[name] != bias:
             raise UsageError(f"{name} is a setting of the bias {BIAS_OF[name]!r}, not of {bias!r}; leave it out.")

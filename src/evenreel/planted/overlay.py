@@ -28,10 +28,6 @@ def overlaid(plan: PlantedCorpus, edit: str) -> tuple[PlantedClip, ...]:
     Args:
         plan: planned corpus of `scene_text`, with captions that name a word.
         edit: name of the edit, one of `evenreel.corpus.distractors.OVERLAYS`.
-
-    Raises:
-        CorpusError: the test split has too few clips that show different scenes.
-        UsageError: no caption names a word.
     """
     clips, distractors = plan.split("test"), overlay_distractors(plan)
     random = np.random.default_rng([plan.seed, _SEED, 1])
@@ -41,12 +37,7 @@ def overlaid(plan: PlantedCorpus, edit: str) -> tuple[PlantedClip, ...]:
 
 
 def marked(plan: PlantedCorpus) -> tuple[PlantedClip, ...]:
-    """Return the test clips without overlays, each with the id of the clip whose word would be on its overlay.
-
-    Raises:
-        CorpusError: the test split has too few clips that show different scenes.
-        UsageError: no caption names a word.
-    """
+    """Return the test clips without overlays, each with the id of the clip whose word would be on its overlay."""
     distractors = overlay_distractors(plan)
     return tuple(replace(clip, overlay_of=distractors[clip.clip_id].clip_id) for clip in plan.split("test"))
 
@@ -56,10 +47,6 @@ def overlay_distractors(plan: PlantedCorpus) -> Mapping[str, PlantedClip]:
 
     The distractor has another colour or background, and no caption of the clip's own group names its word: so an
     overlay never makes a clip a right answer to captions of its distractor or its group.
-
-    Raises:
-        CorpusError: the test split has too few clips that show different scenes.
-        UsageError: no caption names a word.
     """
     by_id = {clip.clip_id: clip for clip in plan.split("test")}
     able = [name for name, clip in by_id.items() if any("word" in caption.names for caption in clip.shot.captions)]

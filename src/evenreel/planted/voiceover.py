@@ -24,9 +24,6 @@ def voiced_over(plan: PlantedCorpus, edit: str) -> tuple[PlantedClip, ...]:
     Args:
         plan: planned corpus of any bias.
         edit: `voiceover`: the first caption of another clip is said; `voiceover-control`: syllables in its place.
-
-    Raises:
-        CorpusError: the test split has too few clips that show different scenes.
     """
     clips, distractors = plan.split("test"), voiceover_distractors(plan)
     voices, letters = (np.random.default_rng([plan.seed, _SEED, stream]) for stream in (1, 2))
@@ -40,11 +37,7 @@ def voiced_over(plan: PlantedCorpus, edit: str) -> tuple[PlantedClip, ...]:
 
 
 def marked_by_voice(plan: PlantedCorpus) -> tuple[PlantedClip, ...]:
-    """Return the test clips as they are, each with the id of the clip whose caption would be said over it.
-
-    Raises:
-        CorpusError: the test split has too few clips that show different scenes.
-    """
+    """Return the test clips as they are, each with the id of the clip whose caption would be said over it."""
     distractors = voiceover_distractors(plan)
     return tuple(replace(clip, voiceover_of=distractors[clip.clip_id].clip_id) for clip in plan.split("test"))
 
@@ -53,9 +46,6 @@ def voiceover_distractors(plan: PlantedCorpus) -> Mapping[str, PlantedClip]:
     """Assign each test clip the clip (distractor) whose first caption is said over it, by clip id.
 
     Something that the caption names and that is seen is otherwise in the clip, so that it never becomes an answer.
-
-    Raises:
-        CorpusError: the test split has too few clips that show different scenes.
     """
     by_id = {clip.clip_id: clip for clip in plan.split("test")}
 

@@ -40,11 +40,7 @@ class SpokenSentence:
 
 
 def check_voices(sentences: Iterable[SpokenSentence], recordings: Recordings | None = None) -> None:
-    """Check, before any clip is rendered, that sentences can be spoken here.
-
-    Raises:
-        UsageError: there is neither espeak-ng nor a recording of each.
-    """
+    """Check, before any clip is rendered, that sentences can be spoken here."""
     lacking = next((one.text for one in sentences if one.text not in (recordings or {})), None)
     if lacking is not None and not can_speak():
         raise UsageError(f"{NO_ESPEAK}; or give a recording of {lacking!r}.")
@@ -78,9 +74,6 @@ def sound_of(
         length_s: length of the clip in seconds.
         seed: seed of the noise.
         recordings: samples at 16 kHz by text, which are taken before espeak-ng is asked.
-
-    Raises:
-        UsageError: a sentence cannot be spoken here.
     """
     from evenreel.media.sound import SAMPLE_RATE  # FFmpeg is loaded for speech alone
 

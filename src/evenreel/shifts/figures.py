@@ -105,9 +105,6 @@ def shift_figures(scores: Scores, corpus: Corpus, settings: EvaluationSettings) 
         scores: (Q, V) scores of its captions and clips.
         corpus: corpus of these.
         settings: settings of the evaluation.
-
-    Raises:
-        ScoresError: the scores do not fit the corpus.
     """
     found = evaluate(scores, corpus, settings)
     hubs = {direction: hub_skewness(scores, direction) for direction in settings.directions}
@@ -139,11 +136,7 @@ def hub_skewness(scores: Scores, direction: Direction) -> float | None:
 
 
 def shift_rows(figures: Mapping[tuple[str, int], ShiftFigures], settings: EvaluationSettings) -> list[ShiftRow]:
-    """Make the rows of several corruptions, compared with the first, which is without any.
-
-    Raises:
-        UsageError: there is nothing to compare, or no resamples for it.
-    """
+    """Make the rows of several corruptions, compared with the first, which is without any."""
     clean, *others = figures
     names = {"-".join(map(str, key)): key for key in others}
     against = compare(figures[clean].found, {name: figures[key].found for name, key in names.items()}, settings)

@@ -49,11 +49,6 @@ def measure_shifts(
         corruptions: kinds and strengths, and folder of the videos; `none` is measured in any case.
         settings: settings of intervals and tests; the metric is R@1.
         progress: receives the events of the run.
-
-    Raises:
-        CorpusError: a folder holds something else or cannot be written; no clip can be used.
-        CheckpointError, EncoderError: the model does not fit.
-        UsageError: no kind is asked for but `none`.
     """
     folder, settings = Path(folder), replace(settings or EvaluationSettings(), metrics=(METRIC,))  # type: ignore[arg-type]
     kinds = (NONE, *(kind for kind in corruptions.kinds or KINDS if kind != NONE))

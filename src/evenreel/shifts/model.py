@@ -32,12 +32,7 @@ class SeeingModel:
     device: str = "cpu"
 
     def matcher(self, features: Path) -> Pretrained:
-        """Load the matcher, for features that were made.
-
-        Raises:
-            CheckpointError: it cannot be loaded.
-            UsageError: a matcher of that name has to be trained.
-        """
+        """Load the matcher, for features that were made."""
         return named_matcher(self.name, features, device=self.device)
 
 

@@ -19,9 +19,6 @@ def lenders_of(corpus: Corpus, clips: Sequence[TimedClip], seed: int) -> Mapping
 
     The clips of a split stand in a circle whose order is drawn from the seed, and each borrows from those behind it, so
     that a clip more or less changes what few others borrow.
-
-    Raises:
-        CorpusError: the clips of a split are all of one file.
     """
     split_of = dict(corpus.clips.select("clip_id", "split").iter_rows())
     circles: dict[str | None, list[TimedClip]] = {}

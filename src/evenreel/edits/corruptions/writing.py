@@ -95,10 +95,6 @@ def corrupt_clips(
         folder: folder of the new corpora, each in a folder such as `fog-3` of its own; made where it is missing.
         settings: kinds and strengths, and folder of the videos.
         progress: called with the share that is done.
-
-    Raises:
-        CorpusError: a folder holds another corpus, is in use or cannot be written; no clip can be used; a kind needs a
-            second video, and there is one.
     """
     folder, started = Path(folder), time.monotonic()
     with writer_lock(folder, CorpusError, "choose another --out"):

@@ -91,11 +91,6 @@ def look(model: Model, row: int, column: int, looking: Looking) -> ElementLook:
         row: index of the caption in the model's features.
         column: index of the clip in the model's features.
         looking: reader of the clips' frames, and the towers that the features were made with.
-
-    Raises:
-        CorpusError: the clip has no file.
-        MediaError: it cannot be read, or is not the one that features were made of.
-        EncoderError: the encoder fails.
     """
     videos = model.part.videos
     video = to_device(video_batch(videos, slice(column, column + 1)), device_of(model.matcher))

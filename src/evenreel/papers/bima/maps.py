@@ -63,13 +63,7 @@ class Seen:
 
 
 def maps(material: PictureInputs, settings: MapSettings, progress: Progress) -> Findings:
-    """Make figures 1 and 6 of BiMa: heat on frames for captions, and the attention of frames to scene elements.
-
-    Raises:
-        UsageError: there is no model or no way to look at clips; a caption or clip is not in the split.
-        CorpusError: a clip has no file.
-        MediaError: a clip cannot be read, or is not the one that features were made of.
-    """
+    """Make figures 1 and 6 of BiMa: heat on frames for captions, and the attention of frames to scene elements."""
     models, looking = alike(material.encoders()), material.pictures()
     rankings = {model.name: model.part.scores(model.matcher) for model in models}
     views = _views(models, rankings, settings)

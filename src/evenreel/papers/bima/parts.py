@@ -97,12 +97,7 @@ class TextParts(NamedTuple):
 
 
 def projected_parts(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
-    """Make figure 5 of BiMa: content and bias of up to 1,000 captions of the test split, in a plane and in figures.
-
-    Raises:
-        UsageError: the recipe trains another matcher, or there are too few clips.
-        EvenreelError: the dictionary cannot be used with these features.
-    """
+    """Make figure 5 of BiMa: content and bias of up to 1,000 captions of the test split, in a plane and in figures."""
     _, test = material.learning()
     kinds = only_bima(material, settings)
     if (clips := test.corpus.clips.height) < FOLDS:
@@ -164,9 +159,6 @@ def whole_captions(matcher: Matcher, texts: TextFeatures, reading: Reading) -> N
         matcher: a `Bima`, perhaps in an adapter.
         texts: features of Q captions.
         reading: which vectors stand for a caption: those of its content or those of its bias.
-
-    Raises:
-        UsageError: the bias is asked for, and the matcher was built without it.
     """
     sentences = replace(texts, words=texts.sentence[:, None], word_mask=np.ones((len(texts.ids), 1), np.bool_))
     with captions_read(module(matcher), reading):

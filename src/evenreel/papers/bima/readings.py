@@ -38,12 +38,7 @@ FIGURE_4 = {"mean of the bias": 0, "one draw of it": 1}
 
 
 def by_parts(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
-    """Make table 5 of BiMa: recall by the content and by the bias of captions, of the same training.
-
-    Raises:
-        UsageError: the recipe trains another matcher.
-        EvenreelError: the dictionary cannot be used with these features.
-    """
+    """Make table 5 of BiMa: recall by the content and by the bias of captions, of the same training."""
     _, test = material.learning()
     runs = _read(TABLE_5, material, settings, progress)
     chance = dict(zip(T2V, _chance(test), strict=True))
@@ -64,12 +59,7 @@ def by_parts(material: LearningInputs, settings: TrainingSettings, progress: Pro
 
 
 def with_bias(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
-    """Make figure 4 of BiMa: recall by the content of captions with a growing share of their bias.
-
-    Raises:
-        UsageError: the recipe trains another matcher.
-        EvenreelError: the dictionary cannot be used with these features.
-    """
+    """Make figure 4 of BiMa: recall by the content of captions with a growing share of their bias."""
     material.learning()  # refuses what lacks a split, before the recipe is looked at
     readings = {
         _named(alpha, what): Reading(alpha=alpha, draws=draws) for what, draws in FIGURE_4.items() for alpha in ALPHAS

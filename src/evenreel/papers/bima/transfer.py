@@ -38,12 +38,7 @@ Place = tuple[str, str]
 
 
 def on_other_corpora(material: TransferInputs, settings: TrainingSettings, progress: Progress) -> Findings:
-    """Make table 3 of BiMa: train each system on one corpus, and measure it on others and on its own.
-
-    Raises:
-        UsageError: there is no other corpus, or the recipe trains another matcher than bima.
-        EvenreelError: the dictionary cannot be used with these features.
-    """
+    """Make table 3 of BiMa: train each system on one corpus, and measure it on others and on its own."""
     streams = settings.recipe.data.streams
     taken = {name: with_streams(part, material.streams, streams) for name, part in material.searched().items()}
     parts = {name: part.only(part.corpus) for name, part in taken.items()}

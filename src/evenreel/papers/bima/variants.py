@@ -101,12 +101,7 @@ def readings_of_the_paper(material: LearningInputs, settings: TrainingSettings) 
 
 
 def bima_of(material: LearningInputs, settings: TrainingSettings) -> Recipe:
-    """Return the study's recipe of bima, with every setting that studies change written out.
-
-    Raises:
-        UsageError: the recipe trains another matcher, or its dictionary lacks entities or activities.
-        EvenreelError: the folder of the dictionary cannot be read, or has no vectors by the encoder of the features.
-    """
+    """Return the study's recipe of bima, with every setting that studies change written out."""
     recipe = settings.recipe
     if recipe.matcher.name != BIMA:
         raise UsageError(f"This study is about the matcher bima, and the recipe trains {recipe.matcher.name}.")

@@ -51,11 +51,7 @@ def alike(models: Sequence[Model]) -> list[Model]:
 
 
 def asked(corpus: Corpus, queries: Sequence[str]) -> list[int]:
-    """Return the rows of the captions that the user asks for, by their ids.
-
-    Raises:
-        UsageError: there is no such caption.
-    """
+    """Return the rows of the captions that the user asks for, by their ids."""
     place = {one: row for row, one in enumerate(corpus.captions["caption_id"])}
     if strange := [one for one in queries if one not in place]:
         raise UsageError(f"The split has no caption {strange[0]!r}; --query takes ids of captions.")

@@ -50,9 +50,6 @@ def caption_bank(folder: Path, corpus: Corpus, *, graphs: bool) -> CaptionBank:
         folder: folder of the captions' features.
         corpus: corpus with the captions; select the split first.
         graphs: whether role graphs of the captions are read too.
-
-    Raises:
-        FeaturesError: a caption has no features.
     """
     check_text_features(folder, corpus)
 

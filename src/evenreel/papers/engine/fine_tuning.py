@@ -40,11 +40,7 @@ class FineTuned(NamedTuple):
 
 
 def begun(recipe: Recipe, material: LearningInputs) -> Recipe:
-    """Return a recipe with the matcher and the adapter of the checkpoint that training begins with, if there is one.
-
-    Raises:
-        UsageError: the recipe names a checkpoint that the material has not, or the checkpoint is of several matchers.
-    """
+    """Return a recipe with the matcher and the adapter of the checkpoint that training begins with, if there is one."""
     if material.start is not None:
         return _built_as(recipe, material.start.spec)
     if recipe.start is not None:
@@ -71,11 +67,7 @@ def begins_ready(recipe: Recipe, material: LearningInputs) -> bool:
 
 
 def before_training(recipe: Recipe, material: LearningInputs) -> Matcher:
-    """Return the matcher that every training begins as: that of the checkpoint, or the recipe's before any training.
-
-    Raises:
-        UsageError: there is no checkpoint, and the recipe's matcher begins with random numbers.
-    """
+    """Return the matcher that every training begins as: that of the checkpoint, or the recipe's before any training."""
     if material.start is not None:
         return material.start.matcher
     _, test = material.learning()
@@ -83,11 +75,7 @@ def before_training(recipe: Recipe, material: LearningInputs) -> Matcher:
 
 
 def zero_shot(recipe: Recipe, dimension: int) -> Matcher:
-    """Build the recipe's matcher before any training, without its adapter, which changes nothing then.
-
-    Raises:
-        UsageError: the matcher begins with random numbers, so that what it ranks means nothing yet.
-    """
+    """Build the recipe's matcher before any training, without its adapter, which changes nothing then."""
     if recipe.matcher.name not in STARTS_READY:
         raise UsageError(
             f"The matcher {recipe.matcher.name} begins with random numbers, so there is nothing to compare its "
@@ -126,12 +114,6 @@ def fine_tuned(
         part: what is learned from.
         run: its folder and progress.
         start: weights to begin with; None for fresh ones.
-
-    Raises:
-        CorpusError: too few clips have a counterpart for the recipe's share, or too few captions are left for a batch.
-        UsageError: the folder holds another run, or the recipe has members, leaves out or weighs clips,
-            exchanges their backgrounds, or changes words on screen.
-        TrainingError: the loss is not a number any more.
     """
     others = (recipe.trim, recipe.members, recipe.likeness, recipe.backgrounds, recipe.data.words)
     if any(one is not None for one in others):

@@ -75,11 +75,7 @@ class StudyCorpus:
 
     @property
     def features(self) -> Path:
-        """Return the folder of features.
-
-        Raises:
-            UsageError: no such folder is named.
-        """
+        """Return the folder of features."""
         if self._features is None:
             raise UsageError(
                 "This study needs features of the corpus; name their folder with --features (`evenreel features` makes "
@@ -173,11 +169,7 @@ class StudyParts:
 
     @classmethod
     def for_training(cls, opened: StudyCorpus, sources: TrainingSources) -> StudyParts:
-        """Open the splits of a study that trains, after reading the checkpoint that training begins with.
-
-        Raises:
-            UsageError: videos are named, and no towers are trained.
-        """
+        """Open the splits of a study that trains, after reading the checkpoint that training begins with."""
         if sources.videos is not None and sources.rule is None:
             raise UsageError("Videos are for a recipe whose towers are trained (backbone); leave --videos out.")
         start = None if sources.start is None else load_matcher(sources.start)

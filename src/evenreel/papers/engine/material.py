@@ -186,11 +186,7 @@ def _rows(ids: Sequence[str], wanted: Sequence[str]) -> NDArray[np.int64]:
 
 
 def groups_in(corpus: Corpus) -> dict[str, str | None]:
-    """Return the groups of generated clips that mirror real ones, and what the generator of each was given.
-
-    Raises:
-        CorpusError: the corpus has no generated clip that mirrors a real one.
-    """
+    """Return the groups of generated clips that mirror real ones, and what the generator of each was given."""
     pairs = counterparts(corpus)
     if pairs.height == 0:
         raise CorpusError(
@@ -207,11 +203,7 @@ def groups_in(corpus: Corpus) -> dict[str, str | None]:
 
 
 def one_group(corpus: Corpus, group: str | None) -> str:
-    """Return the group of generated clips of this name, or the only one there is.
-
-    Raises:
-        CorpusError: there is no such group, or there are several and none is named.
-    """
+    """Return the group of generated clips of this name, or the only one there is."""
     found = list(groups_in(corpus))
     if group is None and len(found) > 1:
         raise CorpusError(

@@ -77,10 +77,6 @@ def project(vectors: NDArray[Any], *, perplexity: float | None = None) -> NDArra
     Args:
         vectors: (N, D), at least 4 of at least 2 dimensions.
         perplexity: about how many neighbours a point has; None for 30, or a third of the others where they are few.
-
-    Raises:
-        UsageError: there are too few vectors, they are all the same, one is no number, or the perplexity is out of
-            range.
     """
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
@@ -105,9 +101,6 @@ def separation(vectors: NDArray[Any], groups: Sequence[str], neighbours: int = 1
         vectors: (N, D) vectors.
         groups: name of the group of each of the N vectors; at least two groups.
         neighbours: number k of nearest vectors, fewer than N.
-
-    Raises:
-        UsageError: there are too few groups, vectors or neighbours, or a vector is no number.
     """
     values = _finite(vectors)
     names, labels, sizes = np.unique(np.array(groups), return_inverse=True, return_counts=True)

@@ -56,16 +56,7 @@ def load_study_inputs(
     *,
     mirrors: bool = False,
 ) -> Any:
-    """Read what a study needs, and nothing else.
-
-    Raises:
-        UsageError: something that the study needs is not named.
-        CorpusError: the corpus or a split is not there, or has no generated clips that mirror real ones where the study
-            is about these.
-        FeaturesError: features are missing or damaged, or are of another encoder than a checkpoint's.
-        CheckpointError: a checkpoint cannot be read.
-        ScoresError: scores cannot be read, or do not fit the corpus.
-    """
+    """Read what a study needs, and nothing else."""
     opened = StudyCorpus(corpus, sources)
     if mirrors:
         groups_in(opened.test)

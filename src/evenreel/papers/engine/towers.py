@@ -33,11 +33,7 @@ from evenreel.training.specs import spec_of
 
 
 def check_towers(study: Study, recipe: Recipe) -> None:
-    """Check, before anything is read, that a study can train towers where its recipe does.
-
-    Raises:
-        UsageError: the study looks at stored features, or the recipe begins with a matcher's checkpoint.
-    """
+    """Check, before anything is read, that a study can train towers where its recipe does."""
     if recipe.backbone is None:
         return
     if study.frozen:
@@ -54,9 +50,6 @@ def check_rows(rows: Mapping[str, Recipe]) -> None:
 
     Args:
         rows: recipes by the name of their row in a table; those without a backbone train no towers and pass.
-
-    Raises:
-        UsageError: a recipe trains towers and its matcher reads captions as role graphs, which no text tower does.
     """
     for name, recipe in rows.items():
         if recipe.backbone is not None and reads_graphs(spec_of(recipe)):
@@ -67,12 +60,7 @@ def check_rows(rows: Mapping[str, Recipe]) -> None:
 
 
 def through_towers(recipe: Recipe, material: LearningInputs) -> Recipe:
-    """Give a recipe that trains towers the folders of a study; return any other as it is.
-
-    Raises:
-        UsageError: nobody says where the clips are, the features are not those of the towers before training, or
-            training is to begin with a matcher's checkpoint.
-    """
+    """Give a recipe that trains towers the folders of a study; return any other as it is."""
     if recipe.backbone is None:
         return recipe
     if material.start is not None:
@@ -111,9 +99,6 @@ def read_clips(recipe: Recipe, part: CorpusPart, splits: CorpusSplits, run: Trai
         part: the training split, whose folders are those of all clips.
         splits: what is learned from and selected on.
         run: called with the share of the clips that were looked at; which can be read is remembered beside it.
-
-    Raises:
-        EvenreelError: as `evenreel.training.data.material.load_material`.
     """
     own = placed(recipe, _folders_of(part))
     if own.backbone is None:
@@ -148,11 +133,6 @@ def seen_by(trained: TrainedModel, recipe: Recipe, part: CorpusPart, verdicts: P
         recipe: its recipe.
         part: a split to search; its features are those of the towers before training.
         verdicts: file that remembers which clips can be read; None for none.
-
-    Raises:
-        CorpusError: not one clip can be read.
-        MediaError: a clip cannot be read any more.
-        FeaturesError: on-screen text is missing or damaged.
     """
     folders, own = _folders_of(part), placed(recipe, _folders_of(part))
     if own.backbone is None or trained.towers is None:

@@ -128,11 +128,6 @@ def measured_trainings(
         measure: function that returns the figures of a training, by the row of the table that they belong to; most
             return one row.
         ends: least and greatest value that a figure can have, where these are not 0 and 100.
-
-    Raises:
-        CorpusError: there are too few clips or captions, or no classes where a variant needs them.
-        UsageError: clips cannot be divided, or a folder holds another run.
-        TrainingError: a loss is not a number any more.
     """
     notices: dict[str, None] = {}
 
@@ -147,12 +142,7 @@ def measured_trainings(
 def compared_trainings(
     comparison: TrainingComparison[Settings], material: LearningInputs, settings: Settings, progress: Progress
 ) -> Findings:
-    """Make a table of trainings: train and measure each row, and compare it with the row it names, seed by seed.
-
-    Raises:
-        CorpusError: the test split lacks what the measures ask for.
-        UsageError: the recipe cannot make one of the rows.
-    """
+    """Make a table of trainings: train and measure each row, and compare it with the row it names, seed by seed."""
     _, test = material.learning()
     measures, main = comparison.measures, comparison.measures.main
     variants = comparison.variants(material, settings)

@@ -126,11 +126,6 @@ def each_outcome(
 
     Yields:
         Every row with every seed.
-
-    Raises:
-        CorpusError: there are too few clips or captions, or no classes where the row needs them.
-        UsageError: clips cannot be divided, or a folder holds another run.
-        TrainingError: a loss is not a number any more.
     """
     check_rows({name: variant.recipe for name, variant in variants.items()})
     parents = {variant.member.row for variant in variants.values() if variant.member is not None}
@@ -258,9 +253,6 @@ def splits_of(recipe: Recipe, material: LearningInputs) -> Splits:
     Args:
         recipe: its `data` says what is held out, and which streams are used.
         material: splits with features; the recipe's names of them are not looked at.
-
-    Raises:
-        CorpusError: nothing is left to learn from, or trimming has no lengths or classes to compare.
     """
     learned, selected = _parts(recipe, material)
     notices = tuple(f"It uses {use}." for use in uses_in(spec_of(recipe)))

@@ -86,11 +86,7 @@ def longest(material: LearningInputs, of: Literal["words", "frames", "windows"])
 
 
 def from_the_start(recipe: Recipe, material: LearningInputs) -> Recipe:
-    """Return the recipe, for a study that trains matchers built in several ways.
-
-    Raises:
-        UsageError: training is to begin with a checkpoint, which is built in one way.
-    """
+    """Return the recipe, for a study that trains matchers built in several ways."""
     if material.start is not None:
         raise UsageError(
             "This study trains matchers that are built in several ways, and a checkpoint (--start) is of one: leave it "

@@ -77,12 +77,7 @@ class OneClass:
 
 
 def remove_one(material: LearningInputs, settings: ClassTrainingSettings, progress: Progress) -> Findings:
-    """Make table 8 of the frame-length paper: a class without its shortest or longest training clips.
-
-    Raises:
-        CorpusError: the clips have no classes, or no lengths.
-        UsageError: the class that is named is not in both splits, or has no clip to spare.
-    """
+    """Make table 8 of the frame-length paper: a class without its shortest or longest training clips."""
     train, test = material.learning()
     chosen = picked_class(train.corpus, test.corpus, settings.action)
     kinds = _kinds(chosen, settings)
@@ -114,10 +109,6 @@ def picked_class(train: Corpus, test: Corpus, asked: str | None) -> OneClass:
         train: training split of a corpus.
         test: test split of the corpus.
         asked: name of the class: `VERB,NOUN` as numbers, or what captions call it; None to choose by length.
-
-    Raises:
-        CorpusError: the clips have no classes.
-        UsageError: there is no such class in both splits.
     """
     actions, names, common = _compared(train, test)
     wanted = _numbers(asked)
@@ -166,11 +157,7 @@ def _kinds(chosen: OneClass, settings: ClassTrainingSettings) -> Variants:
 
 
 def without_end(corpus: Corpus, chosen: OneClass, end: End) -> Corpus:
-    """Leave out as many of the shortest or the longest training clips of a class as RmvOne does.
-
-    Raises:
-        UsageError: the class has no clip to spare.
-    """
+    """Leave out as many of the shortest or the longest training clips of a class as RmvOne does."""
     actions = actions_of(corpus)
     own = np.array([pair == chosen.pair for pair in actions.pairs])[actions.classes]
     clips, lengths = actions.clips[own], actions.lengths[own]

@@ -28,12 +28,7 @@ _EPOCH, _BESIDE = "seconds an epoch", "% beside one training"
 
 
 def costs(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
-    """Make table 5 of the frame-length paper: what the baseline, the ensemble and the backdoor adjustment cost.
-
-    Raises:
-        CorpusError: there are too few clips for a batch of each stratum.
-        UsageError: clips cannot be divided.
-    """
+    """Make table 5 of the frame-length paper: what the baseline, the ensemble and the backdoor adjustment cost."""
     recipe = backdoor(settings.recipe)
     learning = learning_of(recipe, splits_of(recipe, material), material.start)
     kinds = {BASELINE: plain(recipe), ENSEMBLE: ensemble(recipe), BACKDOOR: recipe}

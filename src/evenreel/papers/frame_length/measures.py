@@ -21,11 +21,7 @@ ENDS = {"MedR": (1.0, np.inf), "MeanR": (1.0, np.inf), "Rsum": (0.0, 300.0)}
 
 
 def length_figures(scores: ScoreBlocks, corpus: Corpus, names: tuple[str, ...]) -> dict[str, float]:
-    """Measure the metrics of a table on one system's scores.
-
-    Raises:
-        CorpusError: degrees of relevance are asked for, and the corpus has no classes.
-    """
+    """Measure the metrics of a table on one system's scores."""
     found: dict[str, float] = {}
     if graded := tuple(name for name in GRADED if f"{name} {MEAN}" in names):
         found |= _graded(scores, corpus, graded)

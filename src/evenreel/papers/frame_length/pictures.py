@@ -77,11 +77,7 @@ _BARS_NOTE = "Point at a bar for its class."
 
 
 def discrepancies(material: LengthInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Make figures 2 and 8 of the frame-length paper: how much longer each class is in test.
-
-    Raises:
-        CorpusError: the clips have no classes or no lengths, or the splits have no class in common.
-    """
+    """Make figures 2 and 8 of the frame-length paper: how much longer each class is in test."""
     data, held = _corpus_lengths(material)
     gap, unit = held.common.discrepancy, unit_of(data)
     mean = mean_interval(gap, np.arange(len(gap)), settings.audit)
@@ -105,11 +101,7 @@ def discrepancies(material: LengthInputs, settings: StudySettings, progress: Pro
 
 
 def spread(material: LengthInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Make figures 7, 9a and 10a of the frame-length paper: quartiles of the lengths of training and test clips.
-
-    Raises:
-        CorpusError: the clips have no lengths.
-    """
+    """Make figures 7, 9a and 10a of the frame-length paper: quartiles of the lengths of training and test clips."""
     data = _data(material)
     groups = {"training": Weighted.of(data.train_lengths), "test": Weighted.of(data.whole)}
     means = {name: float(one.lengths.mean()) for name, one in groups.items()}
@@ -131,12 +123,7 @@ def spread(material: LengthInputs, settings: StudySettings, progress: Progress) 
 
 
 def shown_lengths(material: LengthRankingInputs, settings: ClassSettings, progress: Progress) -> Findings:
-    """Make figures 1b, 6, 9b and 10b of the frame-length paper: lengths of a class in training, in test and first.
-
-    Raises:
-        CorpusError: the clips have no classes or no lengths.
-        UsageError: no ranking is given, or the class is not in both splits.
-    """
+    """Make figures 1b, 6, 9b and 10b of the frame-length paper: lengths of a class in training, in test and first."""
     learned = material.learned_from()
     pair = None if settings.action is None else picked_class(learned, material.test, settings.action).pair
     measured = _measured(material, settings, learned, progress)
@@ -166,12 +153,7 @@ _SHOWN_NOTE = f"Returned first: each clip as often as it is among the first {MAI
 
 
 def strips(material: LengthRankingInputs, settings: QuerySettings, progress: Progress) -> Findings:
-    """Make figures 5 and 11 of the frame-length paper: relevance of first clips and first captions.
-
-    Raises:
-        CorpusError: the clips have no classes or no lengths.
-        UsageError: no ranking is given, or a caption is not in the split.
-    """
+    """Make figures 5 and 11 of the frame-length paper: relevance of first clips and first captions."""
     measured = _measured(material, settings, material.learned_from(), progress)
     first = next(iter(measured.values()))[0]
     captions = asked(first.data.corpus, settings.queries) or strip_captions(first)

@@ -66,11 +66,7 @@ class Moved(NamedTuple):
 
 
 def samples(material: LearningInputs, settings: SampleSettings, progress: Progress) -> Findings:
-    """Rank captions that may be missed for their length before and after RmvAll, and after RmvRand (section B).
-
-    Raises:
-        CorpusError: the clips have no classes or lengths, or no caption is suspected.
-    """
+    """Rank captions that may be missed for their length before and after RmvAll, and after RmvRand (section B)."""
     material.learning()  # refuses what lacks a split, before the recipe is looked at
     recipe = settings.recipe
     tail = read_tail_classes(settings.tail_classes) if settings.tail_classes else None
@@ -125,11 +121,7 @@ def compared(before: LengthMeasures, after: LengthMeasures, rows: NDArray[np.int
 
 
 def drawn(before: LengthMeasures, seed: int) -> NDArray[np.int64]:
-    """Draw up to `MOST` of the captions that are suspected of being missed for their length, ascending rows.
-
-    Raises:
-        CorpusError: no caption is suspected.
-    """
+    """Draw up to `MOST` of the captions that are suspected of being missed for their length, ascending rows."""
     rows = np.empty(0, np.int64) if before.failures is None else before.failures.suspected
     if not len(rows):
         raise CorpusError(

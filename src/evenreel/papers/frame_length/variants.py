@@ -156,9 +156,6 @@ def backdoor(recipe: Recipe) -> Recipe:
     """Return the recipe with the backdoor adjustment: one member trained for each stratum of clips by length.
 
     The strata are those of the recipe's own `members`; without any, clips are divided into two by the default rule.
-
-    Raises:
-        UsageError: the recipe's members are not divided by length.
     """
     return divided(recipe, _members(recipe))
 
@@ -169,22 +166,14 @@ def divided(recipe: Recipe, members: Members) -> Recipe:
 
 
 def ensemble(recipe: Recipe) -> Recipe:
-    """Return the recipe of an ensemble: as many members as the backdoor adjustment has, each trained on all clips.
-
-    Raises:
-        UsageError: the recipe's members are not divided by length.
-    """
+    """Return the recipe of an ensemble: as many members as the backdoor adjustment has, each trained on all clips."""
     chosen = _members(recipe)
     members = Members(by="seed", count=chosen.count, fusion="uniform", standardise=chosen.standardise)
     return replace(recipe, trim=None, members=replace(members, at_once=chosen.at_once))
 
 
 def mined(recipe: Recipe, mining: str) -> Recipe:
-    """Return the recipe of the base model with another choice of negatives and positives.
-
-    Raises:
-        UsageError: the matcher's loss has no such choice.
-    """
+    """Return the recipe of the base model with another choice of negatives and positives."""
     matcher = recipe.matcher
     if "mining" not in {one.name for one in fields(MATCHERS[matcher.name].settings)}:
         raise UsageError(

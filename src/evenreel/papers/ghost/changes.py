@@ -58,10 +58,6 @@ def compare_variants(
         material: models, and the clips that they rank.
         settings: samples and confidence of the intervals.
         progress: called with the share that is done.
-
-    Raises:
-        UsageError: there is no model.
-        CorpusError: no generated clip mirrors a real one.
     """
     found = VariantFigures({}, {})
     pairs = list(product(material.encoders(), groups_in(material.test)))

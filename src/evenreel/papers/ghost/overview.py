@@ -43,11 +43,7 @@ def benchmark(material: PairInputs, settings: StudySettings, progress: Progress)
 
 
 def similarity(material: PairInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Make figure 2 of Generative Ghost: how the similarities of pairs are spread.
-
-    Raises:
-        UsageError: there are no features.
-    """
+    """Make figure 2 of Generative Ghost: how the similarities of pairs are spread."""
     found = _overview(material, settings)
     if not found.pairs["similarity"].is_not_nan().any():
         raise UsageError(

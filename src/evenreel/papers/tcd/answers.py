@@ -72,13 +72,7 @@ class Answered:
 
 
 def first_answers(material: TextPictureInputs, settings: QuerySettings, progress: Progress) -> Findings:
-    """Make figure 4 of TCD: the first clips of some captions, with the parts of their scores and their words.
-
-    Raises:
-        UsageError: there is no model, no on-screen text or no way to look at clips; a caption is not in the split.
-        CorpusError: a clip has no file.
-        MediaError: a clip cannot be read, or is not the one that features were made of.
-    """
+    """Make figure 4 of TCD: the first clips of some captions, with the parts of their scores and their words."""
     models, looking = alike(material.encoders()), material.pictures()
     texts = {model.name: _read_texts(model, material) for model in models}
     rankings = {model.name: model.part.scores(model.matcher) for model in models}

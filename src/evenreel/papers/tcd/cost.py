@@ -46,12 +46,7 @@ _PAIRS, _TIMED = 64, 5
 
 
 def reading_costs(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
-    """Make table 8 of TCD: tokens, parameters, multiply-adds and times.
-
-    Raises:
-        UsageError: the recipe trains another matcher, or the features have no on-screen text.
-        CorpusError: there are too few clips for a batch.
-    """
+    """Make table 8 of TCD: tokens, parameters, multiply-adds and times."""
     _, test = material.learning()
     recipe = tcd_of(material, settings)
     learning = learning_of(recipe, splits_of(recipe, material), weights_hash=material.weights_hash)

@@ -42,12 +42,7 @@ Counts = Mapping[str, NDArray[np.int64]]
 
 
 def token_balance(material: FeatureInputs, settings: StudySettings, progress: Progress) -> Findings:
-    """Make figure 1 of TCD: count on-screen words, frames and windows of the clips that are searched.
-
-    Raises:
-        UsageError: there are no features, or none of on-screen text.
-        FeaturesError: a file is damaged.
-    """
+    """Make figure 1 of TCD: count on-screen words, frames and windows of the clips that are searched."""
     counts = token_counts(searched_text(material))
     written = counts[WINDOWS] > 0
     above, below = (counts[name][None].astype(np.float64) for name in (IN_FRAMES, WINDOWS))
@@ -66,11 +61,7 @@ def token_balance(material: FeatureInputs, settings: StudySettings, progress: Pr
 
 
 def searched_text(material: FeatureInputs) -> CorpusPart:
-    """Return the clips that are searched, with their on-screen text.
-
-    Raises:
-        UsageError: nobody read it.
-    """
+    """Return the clips that are searched, with their on-screen text."""
     if material.features is None:
         raise UsageError("This study reads on-screen text; give it features of the test split.")
     check_text(material.features, "test")
@@ -78,24 +69,14 @@ def searched_text(material: FeatureInputs) -> CorpusPart:
 
 
 def read_texts(part: CorpusPart) -> Mapping[str, ClipText]:
-    """Read the on-screen text of each clip, by its id.
-
-    Raises:
-        UsageError: nobody says which words are on screen.
-        FeaturesError: a file is damaged.
-    """
+    """Read the on-screen text of each clip, by its id."""
     if part.on_screen is None:
         raise UsageError("This study reads words on screen; give it parts that know them (on_screen).")
     return part.on_screen.read()
 
 
 def token_counts(part: CorpusPart) -> Counts:
-    """Count the tokens of each kind that every clip has, (V,) by their kind.
-
-    Raises:
-        UsageError: nobody says which words are on screen.
-        FeaturesError: a file is damaged.
-    """
+    """Count the tokens of each kind that every clip has, (V,) by their kind."""
     texts, videos = read_texts(part), part.videos
     times_s = [own[mask] for own, mask in zip(videos.times_s, videos.frame_mask, strict=True)]
     rows = [(texts[name], own_s) for name, own_s in zip(videos.ids, times_s, strict=True)]

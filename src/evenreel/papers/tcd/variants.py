@@ -125,12 +125,7 @@ def match_subsets(material: LearningInputs, settings: TrainingSettings) -> Varia
 
 
 def calibration_weights(material: LearningInputs, settings: TrainingSettings) -> Variants:
-    """Return the rows of table 9 of TCD: the weight of calibration, with the paper's in the middle.
-
-    Raises:
-        UsageError: the recipe has neither adapter nor trained towers, so that calibration would reach nothing but its
-            temperature.
-    """
+    """Return the rows of table 9 of TCD: the weight of calibration, with the paper's in the middle."""
     recipe = changed(tcd_of(material, settings), {"lambda_hsc": 0.1})
     learns = recipe.backbone is not None and recipe.backbone.train
     if recipe.adapter is None and not learns:
@@ -205,12 +200,7 @@ def worded(recipe: Recipe, **changes: Any) -> Recipe:
 
 
 def tcd_of(material: LearningInputs, settings: TrainingSettings, *, rewords: bool = False) -> Recipe:
-    """Return the study's recipe of tcd, with every setting written out and room for the longest clip.
-
-    Raises:
-        UsageError: the recipe trains another matcher, or begins with a checkpoint; the features have no on-screen text,
-            or nobody says what it is where words are to be changed.
-    """
+    """Return the study's recipe of tcd, with every setting written out and room for the longest clip."""
     recipe = from_the_start(settings.recipe, material)
     if recipe.matcher.name != TCD:
         raise UsageError(f"This study is about the matcher tcd, and the recipe trains {recipe.matcher.name}.")
@@ -229,11 +219,7 @@ def tcd_of(material: LearningInputs, settings: TrainingSettings, *, rewords: boo
 
 
 def check_text(part: CorpusPart, split: str) -> None:
-    """Refuse, before anything is trained, a corpus without on-screen text.
-
-    Raises:
-        UsageError: its features have no on-screen text, or every window is empty.
-    """
+    """Refuse, before anything is trained, a corpus without on-screen text."""
     videos = part.videos
     if videos.on_screen is None:
         raise UsageError(

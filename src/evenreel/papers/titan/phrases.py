@@ -113,12 +113,7 @@ class Labelled:
 
 
 def corrected_phrases(material: StreamInputs, settings: PhraseSettings, progress: Progress) -> Findings:
-    """Make figure 5 of TITAN: phrases of captions with the clips of their labels, before and after the correction.
-
-    Raises:
-        UsageError: a model carries no correction, nobody can read phrases, a caption is not in the split, or the
-            settings do without what is shown.
-    """
+    """Make figure 5 of TITAN: phrases of captions with the clips of their labels, before and after the correction."""
     found: list[Labelled] = []
     examples: list[Example] = []
     for model, _ in each_part(material.encoders(), progress):

@@ -178,11 +178,7 @@ def _of_protocol(settings: AdaptSettings, protocol: str, other: str) -> AdaptSet
 
 
 def by_labels(settings: AdaptSettings) -> AdaptSettings:
-    """Return the settings, if they learn from pseudo-labels.
-
-    Raises:
-        UsageError: nothing is learned from pseudo-labels.
-    """
+    """Return the settings, if they learn from pseudo-labels."""
     if settings.objective != "pseudo_labels":
         raise UsageError(
             f"Studies of TITAN go out from pseudo-labels, and the objective is {settings.objective}; leave it out."
@@ -191,11 +187,7 @@ def by_labels(settings: AdaptSettings) -> AdaptSettings:
 
 
 def _whole(settings: AdaptSettings) -> AdaptSettings:
-    """Settings with both parts, which are then switched off.
-
-    Raises:
-        UsageError: one is off.
-    """
+    """Settings with both parts, which are then switched off."""
     if not settings.causal or settings.counterfactuals is None or settings.matching.match == "one_way":
         raise UsageError(
             "This study switches the parts of TITAN off one by one, and the settings begin without one of them; leave "

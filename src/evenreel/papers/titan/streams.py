@@ -164,11 +164,7 @@ class Target:
         return QueryStream(taken(self.part.texts, order), sentences, self.part.videos)
 
     def resources(self, row: Row) -> Resources:
-        """Return the resources that learning by the method of a row takes; the row must have `settings`.
-
-        Raises:
-            UsageError: the confounders of the target cannot be found as those of the source were.
-        """
+        """Return the resources that learning by the method of a row takes; the row must have `settings`."""
         assert row.settings is not None
         prepared = self.prepared
         if prepared is not None and prepared.correction is not None and row.correction:
@@ -178,30 +174,18 @@ class Target:
         return resources_of(prepared, self.part.videos, row.settings, reads, self.tagger, confounders=given)
 
     def check(self, row: Row) -> None:
-        """Check that the model can answer a stream by the method of a row.
-
-        Raises:
-            UsageError: something that the method takes is missing, or nothing of the matcher may learn.
-        """
+        """Check that the model can answer a stream by the method of a row."""
         if row.settings is not None:
             self.resources(row).check(row.settings)
             learnable(self.matcher, row.settings.learns, row.settings.objective)
 
     def model(self, row: Row) -> TestTimeMatcher:
-        """Return a matcher around the source model that learns at test time by the method of a row.
-
-        Raises:
-            UsageError: something that this takes is missing.
-        """
+        """Return a matcher around the source model that learns at test time by the method of a row."""
         return TestTimeMatcher(self.matcher, self.part.videos, row.settings, self.resources(row))
 
 
 def answered(target: Target, row: Row, seed: int, progress: Progress, *, settings: AdaptSettings) -> StreamOutcome:
-    """Answer the test captions of a model as a stream of queries by the method of a row, and measure the rankings.
-
-    Raises:
-        UsageError: something that the row takes is missing.
-    """
+    """Answer the test captions of a model as a stream of queries by the method of a row, and measure the rankings."""
     if row.norm is not None:
         return StreamOutcome(_measured(target, _normalised(target, row.norm, seed, settings)))
     if row.settings is None:

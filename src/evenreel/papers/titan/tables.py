@@ -115,11 +115,7 @@ class ComparedStreams:
 def compared_streams(
     comparison: StreamComparison, material: StreamInputs, settings: StreamSettings, progress: Progress
 ) -> Findings:
-    """Make a table of streams: answer the test split by the method of each row, with each model and seed.
-
-    Raises:
-        UsageError: the settings cannot make the rows, or nothing that a model carries suffices for more than one.
-    """
+    """Make a table of streams: answer the test split by the method of each row, with each model and seed."""
     models = material.encoders()
     rows = comparison.rows(settings.adapt, material.bank is not None)
     targets = [Target(model, material.bank) for model in models]

@@ -125,9 +125,6 @@ def draw_backgrounds(
 
     Returns:
         A world whose clips have the columns `kind`, that of its background, and `usual`, that of its noun.
-
-    Raises:
-        UsageError: the strength is not between 0 and 1, or no clip is a training clip.
     """
     chosen = settings or BackgroundSettings()
     check_strength(strength)
@@ -149,11 +146,7 @@ def draw_backgrounds(
 
 
 def usual_kinds(clips: pl.DataFrame, kinds: int, seed: int) -> Indices:
-    """Assign each noun a kind of background (nouns,), so that all kinds have about as many training clips.
-
-    Raises:
-        UsageError: no clip is a training clip.
-    """
+    """Assign each noun a kind of background (nouns,), so that all kinds have about as many training clips."""
     nouns, learned = clips["noun"].to_numpy().astype(np.int64), rows_of_splits(clips, ("train",))
     return noun_strata(stream(seed, Stream.KINDS).random(int(nouns.max()) + 1), nouns[learned], kinds)
 

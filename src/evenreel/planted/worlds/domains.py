@@ -93,9 +93,6 @@ def draw_domains(
     Returns:
         A world whose clips have the column `domain`, source or target. A source clip of the split train shows the
         action of a training clip that was drawn by the source's frequencies.
-
-    Raises:
-        UsageError: the strength is not between 0 and 1, or no clip is a training clip.
     """
     chosen = settings or DomainSettings()
     check_strength(strength)

@@ -65,9 +65,6 @@ def draw_world(
             independent.
         seed: seed of all draws; the same arguments give the same bytes.
         settings: shares and sizes; None for `evenreel.planted.worlds.lengths.LENGTH_WORLD`.
-
-    Raises:
-        UsageError: the strength is not between 0 and 1, or no clip is a training clip.
     """
     chosen = settings or LENGTH_WORLD
     biased = bias_lengths(clips, strength, chosen.strata, seed)
@@ -89,11 +86,7 @@ class BiasedLengths(NamedTuple):
 
 
 def bias_lengths(clips: pl.DataFrame, strength: float, count: int, seed: int) -> BiasedLengths:
-    """Permute the lengths of annotated clips so that in training a clip's length predicts its noun.
-
-    Raises:
-        UsageError: the strength is not between 0 and 1, or no clip is a training clip.
-    """
+    """Permute the lengths of annotated clips so that in training a clip's length predicts its noun."""
     check_strength(strength)
     learned = rows_of_splits(clips, LEARNED)
     nouns = clips["noun"].to_numpy().astype(np.int64)

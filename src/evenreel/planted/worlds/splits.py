@@ -20,21 +20,13 @@ ANSWER = ("verb", "noun")
 
 
 def check_strength(strength: float) -> None:
-    """Check the probability with which a bias holds in a world.
-
-    Raises:
-        UsageError: it is not between 0 and 1.
-    """
+    """Check the probability with which a bias holds in a world."""
     if not 0 <= strength <= 1:
         raise UsageError(f"A strength is between 0 and 1; it was {strength}.")
 
 
 def rows_of_splits(clips: pl.DataFrame, splits: Sequence[str]) -> NDArray[np.bool_]:
-    """Return which of V clips are of some splits that are learned from, (V,).
-
-    Raises:
-        UsageError: none is.
-    """
+    """Return which of V clips are of some splits that are learned from, (V,)."""
     rows = clips["split"].is_in(splits).to_numpy()
     if not rows.any():
         raise UsageError("A world needs clips of the split train.")
@@ -66,9 +58,6 @@ def annotated_clips(corpus: Corpus, sizes: SplitSizes, seed: int) -> pl.DataFram
     Returns:
         Columns `clip_id, path, split, verb, noun, length_s, annotator`; the classes are the first of each clip. The
         annotator is the participant, where the table has one, else the video. See `draw_splits`.
-
-    Raises:
-        CorpusError: the train or the test split has no such clip.
     """
     person = "participant" if "participant" in corpus.clips.columns else "path"
     known = corpus.clips.select(
@@ -98,9 +87,6 @@ def draw_splits(clips: pl.DataFrame, sizes: SplitSizes, seed: int, answer: Seque
 
     Returns:
         Rows of the table, in its order, train before val before test.
-
-    Raises:
-        CorpusError: the train or the test split has no clip.
     """
     drawn = []
     for number, split in enumerate(("train", "test")):
