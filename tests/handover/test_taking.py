@@ -3,7 +3,6 @@ from __future__ import annotations
 import csv
 import io
 import random
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,12 +18,13 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from evenreel.errors import NotFoundError, UsageError
-from evenreel.handover import MOST_STRETCHES
+from evenreel.handover import MOST_STRETCHES, HandoverSettings
 from evenreel.handover.frames import FileFacts, FrameRate
 from evenreel.handover.picks import (
     LEAST_S,
     LONGEST,
     CheckedTake,
+    HandoverReport,
     Pick,
     Take,
     checked,
@@ -34,7 +34,7 @@ from evenreel.handover.picks import (
     stretches_of,
     widened,
 )
-from evenreel.handover.taking import SheetCell, as_csv, as_edl, as_fcpxml, as_otio, of_one_rate, sheet_jpeg, subtitles
+from evenreel.handover.taking import Handover, SheetCell, as_csv, as_edl, as_fcpxml, as_otio, sheet_jpeg, subtitles
 from evenreel.media.picture import to_jpeg
 from evenreel.speech import Transcript, Utterance
 
@@ -132,14 +132,6 @@ def test_a_list_is_read_again_to_the_frame(form: str, name: str, timecode: str |
     assert read_list(form, FORMS[form](made, "trams"), RATES[name]) == expected
 
 
-@pytest.mark.parametrize("form", [as_edl, as_otio])
-def test_lists_for_editors_need_no_package(
-    form: Callable[[Sequence[CheckedTake], str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "opentimelineio", None)
-    assert "tram.mp4" in form([take_of("tram.mp4", facts(RATES["25"]), range(25))], "t")
-
-
 @pytest.mark.parametrize("name", RATES)
 def test_the_records_of_an_edl_follow_one_another_and_its_head_says_how_labels_count(name: str) -> None:
     rate = RATES[name]
@@ -162,12 +154,12 @@ def test_reels_are_short_and_none_is_of_two_files() -> None:
     assert "* FROM CLIP NAME:  東京.mp4" in lines
 
 
-def test_an_edl_has_one_rate_and_the_others_are_told_apart() -> None:
+def test_an_edl_has_one_rate_and_the_others_are_left_out() -> None:
     mixed = [take_of("a", facts(RATES["25"]), range(25)), take_of("b", facts(RATES["50"]), range(50))]
     mixed.append(take_of("c", facts(RATES["25"]), range(25)))
-    fits, others = of_one_rate(mixed)
-    assert [take.take.name for take in fits] == ["a", "c"]
-    assert [take.take.name for take in others] == ["b"]
+    report, handover = HandoverReport(), Handover(Any, Any, HandoverSettings(("edl",)))  # type: ignore[arg-type]
+    assert handover._listed("edl", mixed, "t", report).count(b"CLIP NAME") == 2
+    assert [(one.path, "one frame rate" in one.sentence) for one in report.set_aside] == [("b", True)]
 
 
 def test_a_project_of_mixed_rates_holds_each_stretch_at_its_own_rate() -> None:

@@ -42,7 +42,7 @@ from evenreel.handover.picks import (
     free_path,
     stretch_stem,
 )
-from evenreel.library.contents import SameContent
+from evenreel.library.contents import SameContent, check_unchanged
 from evenreel.library.store.catalog import STILLS
 from evenreel.media.workers import Worker
 from evenreel.speech.subtitles import as_srt, as_vtt, is_in
@@ -78,7 +78,6 @@ def take_away(
 
 
 def takes_of(library: Library, picks: Sequence[Pick], report: HandoverReport) -> list[Take]:
-    """Find the file of each stretch; what cannot be found is added to the report."""
     same, found = SameContent(STALL_S), list[Take]()
     for pick in picks:
         try:
@@ -107,8 +106,6 @@ def _unchanged(library: Library, pick: Pick, same: SameContent) -> Located:
 
 
 class KnownOfClips(NamedTuple):
-    """What a library knows of its clips, as far as their stretches need it."""
-
     transcripts: Callable[[str], Sequence[Transcript]]  # of a clip's id
     still: Callable[[str, float], bytes | None]  # the JPEG that was kept of a clip's id at a time
 
@@ -185,16 +182,11 @@ class Handover:
                 report.note("sheet", f"shows the first {MOST_STILLS} of {len(ready):,} stretches, the most that it can")
             return sheet_jpeg([self._cell(take, report) for take in ready[:MOST_STILLS]], title)
         if form == "edl":
-            ready, others = of_one_rate(ready)
-            for other in others:
-                report.leave_out(
-                    other.take,
-                    MediaError(
-                        "failed",
-                        f"it has {other.facts.rate}, and the EDL {ready[0].facts.rate}: an EDL has one frame rate; "
-                        "export it by itself, or as otio or fcpxml",
-                    ),
-                )
+            rate = mode(take.facts.rate for take in ready)
+            for other in (take for take in ready if take.facts.rate != rate):
+                why = f"it has {other.facts.rate}, and the EDL {rate}: an EDL has one frame rate; export it by itself"
+                report.leave_out(other.take, MediaError("failed", f"{why}, or as otio or fcpxml"))
+            ready = [take for take in ready if take.facts.rate == rate]
         return LISTS[form](ready, title).encode("utf-8", "replace")
 
     def _write_each(
@@ -220,7 +212,7 @@ class Handover:
             task = {"out": made, "stretch": list(map(str, checked.stretch)), "facts": facts.to_json()}
             wanted = {"encode": take.path} if self._settings.exact else {"copy": take.path, "formats": formats}
             *_, (said, _) = self._worker.run(task | wanted)
-            take.check_unchanged()
+            check_unchanged(take.path, take.stamp)
             path = free_path(folder, stretch_stem(take.name, *checked.stretch), CUT_SUFFIXES[said["format"]])
             sync_file(Path(made))
             os.replace(made, path)
@@ -265,7 +257,7 @@ class Handover:
             try:
                 task = {"still": take.path, "time_s": time_s, "width": STILL_PX[0]}
                 still = b"".join(array.tobytes() for _, array in self._worker.run(task) if array is not None)
-                take.check_unchanged()
+                check_unchanged(take.path, take.stamp)
             except MediaError as error:
                 report.note(take.name, f"has no still on the sheet: {error}")
         return SheetCell(still, take.name, times)
@@ -387,12 +379,6 @@ def as_edl(takes: Sequence[CheckedTake], title: str) -> str:
             f"* FROM CLIP: {url_of(take.take.shown_path)}",
         ]
     return "\n".join(lines) + "\n"
-
-
-def of_one_rate(takes: Sequence[CheckedTake]) -> tuple[list[CheckedTake], list[CheckedTake]]:
-    """Part stretches into those of the frame rate that most have, which fit into one EDL, and the others."""
-    rate = mode(take.facts.rate for take in takes)
-    return [take for take in takes if take.facts.rate == rate], [take for take in takes if take.facts.rate != rate]
 
 
 def url_of(path: str) -> str:
