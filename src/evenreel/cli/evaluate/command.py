@@ -232,11 +232,9 @@ class _Job:
         notices: list[str] = []
         scores = self._load(path, notices.append)
         directions = self.settings.directions if self.choice.direction else served(scores, notices.append)
+        measured = self._figures if self.correction.rescore is None else self._corrected
         with share_bar(f"ranking {path.name}") as progress:
-            if self.correction.rescore is None:
-                found = self._figures(scores, directions, progress)
-            else:
-                found = self._corrected(scores, directions, progress)
+            found = measured(scores, directions, progress)
         return replace(found, notices=tuple(dict.fromkeys((*notices, *found.notices))))
 
     def scores_of(self, path: Path, direction: Direction) -> ScoreBlocks:

@@ -127,6 +127,8 @@ def _differences(direction: str, rows: Sequence[Difference], confidence: float) 
     names = ("difference", f"{percent(confidence)} interval", "p", "p (Holm)", "Wilcoxon", "better/ alike/ worse")
     table = table_of((direction, *named, *names), words=1 + len(named))
     table.columns[len(named)].overflow = "fold"
+    for column in table.columns[len(named) + 1 :][:2]:
+        column.no_wrap = True
     for row in rows:
         metric, system, difference, *sure, wins, ties, losses = difference_cells(row)
         shown = f"[bold]{difference}[/]" if row.p_holm <= 1 - confidence else difference
