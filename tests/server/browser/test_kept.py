@@ -168,7 +168,17 @@ def test_what_is_selected_is_exported_together(visits: Visits) -> None:
     shown = dialog(page)
     expect(shown.locator("h2")).to_have_text("Export 2 clips")
     expect(shown.locator(".times")).to_be_hidden()
-    shown.get_by_label("EDL").check()
+    shown.get_by_label("Handles").fill("soon")
+    shown.get_by_role("button", name="Save").click()
+    expect(shown.locator(".export-said")).to_contain_text("Write times as 75.5")
+    ends_s = []
+    for handles in ("0", "0.25"):
+        shown.get_by_label("Handles").fill(handles)
+        shown.get_by_label("EDL").check()
+        with page.expect_request("**/api/v1/export") as asked:
+            saved(page, shown)
+        ends_s.append([one["end_s"] for one in asked.value.post_data_json["stretches"]])
+    assert ends_s[1] == [end_s + 0.25 for end_s in ends_s[0]]
     expect(shown.get_by_label("Frame-accurate")).to_be_hidden()
     name, content = saved(page, shown)
     assert name == "star.edl"

@@ -140,7 +140,7 @@ def test_results_are_selected_and_the_bar_counts_them(visits: Visits) -> None:
     page.keyboard.press("x")
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("x")
-    expect(page.locator("#selected-count")).to_have_text("2 results selected")
+    expect(page.locator("#selected-count")).to_have_text("2 clips selected")
     assert violations(page) == []
     found = page.evaluate("() => fetch('/api/v1/search?q=harbour').then((answer) => answer.json())")["hits"]
     assert page.evaluate(SELECTED) == [
@@ -148,7 +148,7 @@ def test_results_are_selected_and_the_bar_counts_them(visits: Visits) -> None:
         for hit in (found[1], found[0])
     ]
     page.keyboard.press("x")
-    expect(page.locator("#selected-count")).to_have_text("1 result selected")
+    expect(page.locator("#selected-count")).to_have_text("1 clip selected")
     ask(page, "harbour ")
     page.get_by_role("button", name="Clear", exact=True).click()
     expect(page.locator("#selection")).to_be_hidden()

@@ -29,6 +29,9 @@ class ExportDialog {
     this.start = timeField("Start", "export-start");
     this.end = timeField("End", "export-end");
     this.times = element("div", { class: "times" }, this.start.label, this.end.label);
+    this.handles = timeField("Handles: seconds to add before and after each clip", "export-handles");
+    this.handles.input.placeholder = "0";
+    this.added = element("div", { class: "handles" }, this.handles.label);
     this.exact = element("input", { type: "checkbox", id: "export-exact" });
     this.exactly = element(
       "label",
@@ -52,6 +55,7 @@ class ExportDialog {
         { method: "dialog", novalidate: true, onsubmit: (event) => this.#submit(event) },
         element("div", { class: "head" }, this.title, this.#closing()),
         this.times,
+        this.added,
         element(
           "fieldset",
           { class: "forms", onchange: () => this.#chosen() },
@@ -72,6 +76,7 @@ class ExportDialog {
     this.stretches = stretches;
     this.title.textContent = `Export ${title}`;
     this.times.hidden = stretches.length !== 1;
+    this.added.hidden = !this.times.hidden;
     if (stretches.length === 1) this.#showTimes(stretches[0]);
     fill(this.said);
     this.#chosen();
@@ -101,14 +106,16 @@ class ExportDialog {
 
   /** What is wanted, or null where a time is none, which is said. */
   #wanted() {
-    const [start, end] = [seconds(this.start.input.value), seconds(this.end.input.value)];
-    if (this.stretches.length !== 1) return this.stretches.map(widened);
-    if (Number.isNaN(start) || Number.isNaN(end)) {
+    const fields = this.stretches.length === 1 ? [this.start, this.end] : [this.handles];
+    const times = fields.map(({ input }) => seconds(input.value));
+    if (times.some(Number.isNaN)) {
       this.#say(["Write times as 75.5, 1:15.5 or 1:02:03."], true);
-      (Number.isNaN(start) ? this.start : this.end).input.focus();
+      fields[times.findIndex(Number.isNaN)].input.focus();
       return null;
     }
-    return [{ ...this.stretches[0], start_s: start ?? 0, end_s: end }];
+    const [start, end] = times;
+    if (fields.length === 2) return [{ ...this.stretches[0], start_s: start ?? 0, end_s: end }];
+    return this.stretches.map(widened).map((one) => longer(one, start ?? 0));
   }
 
   async #submit(event) {
@@ -159,6 +166,13 @@ function widened({ start_s, end_s, ...rest }) {
   const start = Math.max(0, start_s - missing / 2);
   return { ...rest, start_s: start, end_s: Math.max(end_s, missing ? start + LEAST_S : end_s) };
 }
+
+/** With seconds added before and after; the server ends it with its clip. */
+const longer = ({ start_s, end_s, ...rest }, more_s) => ({
+  ...rest,
+  start_s: Math.max(0, start_s - more_s),
+  end_s: end_s === null ? null : end_s + more_s,
+});
 
 /** 75.5 -> 1:15.500 */
 function written(time) {

@@ -54,7 +54,7 @@ function choose(stretch, on) {
 
 function changed() {
   byId("selection").hidden = chosen.size === 0;
-  byId("selected-count").textContent = `${count(chosen.size, "result")} selected`;
+  byId("selected-count").textContent = `${count(chosen.size, "clip")} selected`;
   document.body.classList.toggle("selecting", chosen.size > 0);
   for (const box of document.querySelectorAll(".pick input")) box.checked = chosen.has(key(box.stretch));
   for (const listener of listeners) listener(selected());
