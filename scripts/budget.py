@@ -43,8 +43,8 @@ PRODUCT_TESTS = (
     "library", "server", "handover", "media", "onscreen", "speech", "sound", "faces", "encoders",
     *(f"features/{name}" for name in ("test_lock", "test_moving", "test_shards", "killed_run")),
     *(f"cli/test_{name}" for name in (
-        "asking", "export", "first_steps", "from_settings", "imports", "library_commands", "limits", "models",
-        "personal", "serve", "without_extras",
+        "asking", "default_model", "export", "first_steps", "from_settings", "imports", "library_commands", "limits",
+        "models", "personal", "serve", "without_extras",
     )),
 )  # fmt: skip
 """Folders and modules of tests of the product half."""

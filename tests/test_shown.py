@@ -69,7 +69,7 @@ def results() -> set[type]:
 
 def check(result: object) -> None:
     text, page = repr(result), result._repr_html_()  # type: ignore[attr-defined]
-    assert len(text.splitlines()) <= 12 and len(text) <= 1000, f"{len(text.splitlines())} lines, {len(text)} characters"
+    assert len(text.splitlines()) <= 14 and len(text) <= 1000, f"{len(text.splitlines())} lines, {len(text)} characters"
     assert len(page) <= 4000 and "<script>" not in page
     assert all(sign.isprintable() for sign in text.replace("\n", ""))
 
@@ -123,3 +123,4 @@ def test_an_evaluation_shows_its_figures() -> None:
     figure = FOUND.directions["t2v"].summary["R@1"]
     assert rows[0].split()[:5] == ["R@1", f"{figure.value:.2f}", f"{figure.low:.2f}", "to", f"{figure.high:.2f}"]
     assert f"<td>R@1</td><td>{figure.value:.2f}</td>" in FOUND._repr_html_()
+    assert "so clip i is taken as the answer of query i." in " ".join(repr(evaluate(VALUES)).split())  # to its end

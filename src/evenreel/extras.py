@@ -15,6 +15,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -101,9 +102,18 @@ HUB_ID = re.compile(r"(?P<repository>\w[\w.-]*/\w[\w.-]*?)(?:@(?P<revision>[\w./
 log = logging.getLogger("evenreel")
 
 
-Told: TypeAlias = Callable[[str, int, int, float | None], None]
-"""Hears how far a download is, a few times a second: model, bytes done with those of earlier tries, of all (0 where the
-hub does not say), seconds left. What it raises ends the download; the next goes on from there."""
+@dataclass(frozen=True)
+class Download:
+    """How far the download of a model is."""
+
+    model: str  # hub id
+    done_bytes: int  # with those of an earlier try
+    total_bytes: int  # 0 where the hub does not say
+    remaining_s: float | None = None  # None before that can be told
+
+
+Told: TypeAlias = Callable[[Download], None]
+"""Hears how far a download is, a few times a second. What it raises ends the download; the next goes on from there."""
 on_download: Told | None = None  # hears of those for which nobody is named
 
 
@@ -260,7 +270,7 @@ class _Download:
         left = f"{byte_size(need)} of " if self._done else ""
         log.warning("downloading %s: %s%s to %s", self._repository, left, byte_size(self._total), cache)
         self._before = self._done
-        self._count(0, at_once=True)
+        self._count(0)
         for url, place, size in lacking:
             self._bring_one(url, place, size, cache / ".locks" / home.name / f"{place.name}.lock")
 
@@ -307,14 +317,14 @@ class _Download:
                     if file.tell() > size:  # which its digest will tell
                         return
 
-    def _count(self, more: int, *, at_once: bool = False) -> None:
+    def _count(self, more: int) -> None:
         self._done += more
         now = time.monotonic()
-        if self._told and (at_once or self._done >= self._total or now - self._told_at >= _TELL_S):
+        if self._told and (self._done >= self._total or now - self._told_at >= _TELL_S):
             self._told_at, came = now, self._done - self._before
             known = came > 0 and now - self._began_at >= 1
             left_s = (self._total - self._done) * (now - self._began_at) / came if known else None
-            self._told(self._repository, self._done, self._total, left_s)
+            self._told(Download(self._repository, self._done, self._total, left_s))
 
 
 def _size(path: Path) -> int:

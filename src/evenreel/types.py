@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import islice, zip_longest
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -43,15 +44,15 @@ class Shown:
         return [(name, getattr(self, name)) for name in getattr(self, "__dataclass_fields__", ())]
 
     def _shown_cells(self) -> list[list[str]]:
-        rows = [[_brief(cell, 36 if len(row) > 2 else SHOWN_WIDTH) for cell in row] for row in self._shown()]
+        rows = [[_brief(cell, (140, SHOWN_WIDTH, 36)[min(len(row), 3) - 1]) for cell in row] for row in self._shown()]
         more = [[f"... and {len(rows) - SHOWN_ROWS + 1:,} more"]] if len(rows) > SHOWN_ROWS else []
         return rows[: SHOWN_ROWS - len(more)] + more
 
     def __repr__(self) -> str:
         rows = self._shown_cells()
         widths = [max(map(len, column)) for column in zip_longest(*(row for row in rows if row[1:]), fillvalue="")]
-        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() if row[1:] else row[0] for row in rows)
-        return "\n".join([type(self).__name__, *(_cut(line, SHOWN_WIDTH) for line in lines)])
+        lines = (_cut("  ".join(map(str.ljust, row, widths)).rstrip()) if row[1:] else fill(row[0]) for row in rows)
+        return "\n".join([type(self).__name__, *lines])
 
     def _repr_html_(self) -> str:
         rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self._shown_cells())
@@ -73,7 +74,7 @@ def _brief(value: object, width: int = 36) -> str:
     return _cut("".join(one for one in " ".join(words.split()) if one.isprintable()), width)
 
 
-def _cut(words: str, length: int) -> str:
+def _cut(words: str, length: int = SHOWN_WIDTH) -> str:
     return words if len(words) <= length else f"{words[: length - 3]}..."
 
 

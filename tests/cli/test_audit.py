@@ -286,7 +286,11 @@ WRONG = [
     ("taste --scores fair.npz --corpus corpus", UsageError, "'taste' is no audit; there are: source, confounds"),
     ("source source --scores fair.npz --corpus corpus", UsageError, "The audit source is named twice"),
     ("source", UsageError, "Give either --scores FILE"),
-    ("source --scores fair.npz", UsageError, "--scores goes with --corpus; give both"),
+    (
+        "source --scores fair.npz",
+        UsageError,
+        "--scores goes with --corpus, a folder or table (clip_id, text, duration_s)",
+    ),
     ("source --library lib", UsageError, "--library goes with --queries; give both"),
     ("source --library lib --queries q.txt --corpus corpus", UsageError, "leave them out"),
     ("source --scores fair.npz --corpus corpus --queries q.txt", UsageError, "goes with --library; leave it out"),

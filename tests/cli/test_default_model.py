@@ -108,24 +108,17 @@ def wait_for(what: Callable[[], bool]) -> None:
 
 
 def test_what_keeps_a_model_away_is_short_and_leaves_nothing_behind(hub: Hub, place: Path) -> None:
+    """See `tests.encoders.test_sources` for what else keeps one away."""
     limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
     nobody = "http://127.0.0.1:9"  # the discard port
-    for change, said in (
-        ({"spoil": "onnx/text_model.onnx"}, "text_model.onnx arrived as another file than the hub has"),
-        ({"models": {}}, f"127.0.0.1:{hub.server_port} has no model of that name"),
-        ({"refuse_files": 403}, "answers HTTP 403"),
-        ({"refuse": 503}, "answers HTTP 503"),
-        ({}, "there is no network (127.0.0.1:9 could not be reached)"),
-        ({}, "is full"),
+    hub.refuse_files = 403
+    for where, options, said in (
+        (hub, {}, "answers HTTP 403"),
+        (nobody, {}, "there is no network (127.0.0.1:9 could not be reached)"),
+        (hub, {"preexec_fn": limit}, "is full"),
     ):
-        before = {name: getattr(hub, name) for name in change}
-        for name, value in change.items():
-            setattr(hub, name, value)
-        done = run(
-            place, nobody if "no network" in said else hub, INDEX, preexec_fn=limit if said == "is full" else None
-        )
-        for name, value in before.items():
-            setattr(hub, name, value)
+        done = run(place, where, INDEX, **options)
+        hub.refuse_files = None
         (told,) = (line for line in done.stderr.splitlines() if line.startswith("evenreel: The model"))
         assert done.returncode == 1 and said in told and told.endswith("by words only for now."), done.stderr
         assert len(told.split()) < 45 and "Traceback" not in done.stderr

@@ -107,6 +107,8 @@ def test_against_another_system(place: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "Differences from old.npz, query by query" in done.stdout
     assert "new.npz does better than the baseline in R@1 of t2v: +" in done.stdout
+    assert not re.search("^ R@1 .*new.npz", done.stdout, re.MULTILINE)  # of one alone the sentence says which
+    assert "…" not in done.stdout
     alike = [figures(place, "old.npz", *words) for words in (["new.npz"], ["--against", "new.npz"])]
     assert all(alike[0][part] == alike[1][part] for part in ("systems", "comparison"))
     rows = alike[0]["comparison"]["rows"]
@@ -149,6 +151,7 @@ def test_a_matrix_alone_in_an_empty_folder(place: Path, tmp_path: Path, monkeypa
     done = here("evaluate", "tall.npy", "--captions-per-clip", "2", "--html", "page.html", "--save-qrels", "q.txt")
     assert done.returncode == 0, done.stderr
     assert "2 rows in turn are taken as the captions of a clip" in (tmp_path / "page.html").read_text()
+    assert "The page with figures: page.html" in done.stdout
     assert (tmp_path / "q.txt").read_text().splitlines()[2] == "2 0 1 1"
 
 
@@ -182,6 +185,9 @@ def test_runs_against_judgements_have_one_gallery(tmp_path: Path, monkeypatch: p
     ]
     assert found["comparison"]["rows"][0]["difference"]["value"] == 0
     assert "qrels.tsv" in str(found["provenance"]["inputs"])
+    np.save("numbers.npy", np.eye(3))
+    with pytest.raises(EvenreelError, match="nothing that has scores: their first ids are '0' and '0'"):
+        app(["evaluate", "old.run", "--against", "numbers.npy", "--qrels", "qrels.tsv"], standalone_mode=False)
 
 
 def test_systems_side_by_side_in_every_form(place: Path, tmp_path: Path) -> None:

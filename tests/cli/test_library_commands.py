@@ -181,20 +181,6 @@ def test_odd_queries_are_answered(place: Path, query: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_model_that_cannot_be_had_is_one_sentence_with_the_ways_on(
-    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "empty"))
-    done = here("index", place / "videos", "--library", tmp_path / "library")
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    for words in ("google/siglip2-base-patch16-224", "--no-vision"):
-        assert words in done.stderr
-    assert not (tmp_path / "library").exists()
-    searched = here("search", "tram", "--library", tmp_path / "library")
-    assert searched.returncode == 1 and "evenreel index FOLDER" in searched.stderr
-
-
 def test_another_model_is_refused(place: Path, tmp_path: Path) -> None:
     from tests.tiny_checkpoints import tiny_clip
 

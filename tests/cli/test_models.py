@@ -70,11 +70,12 @@ def test_those_on_this_machine_are_measured_and_nothing_is_fetched(
 
 
 def test_a_folder_is_measured_and_what_cannot_be_is_said(at_once: None, tmp_path: Path) -> None:
-    folder = tiny_clip(tmp_path / "tiny")
-    (tmp_path / "hollow").mkdir()
-    done = models("--measure", str(folder), str(tmp_path / "hollow"), "org/none")
+    graphs, folder, hollow = alone(tmp_path / "graphs"), tiny_clip(tmp_path / "tiny"), tmp_path / "hollow"
+    hollow.mkdir()
+    done = models("--measure", str(graphs), str(hollow), "org/none", str(folder), "--precision", "bfloat16")
     assert done.exit_code == 3
     words = " ".join(done.stdout.split())
+    assert "in ONNX form, which runs on the CPU in float32 here" in words
     assert "measured here: 12.5 frames/s, 300 captions/s" in words
     assert "is not complete" in words
     assert "It is not on this machine; `evenreel index --model org/none` fetches it." in words
@@ -95,15 +96,6 @@ def test_a_checkpoint_in_the_cache_is_not_said_to_be_missing_where_torch_is(
     assert "It is not on this machine; `evenreel index --model org/none` fetches it." in words
     (row,) = json.loads(models("org/tiny", "--json").stdout)["models"]
     assert (row["here"], row["lacks_torch"]) == (False, True)
-
-
-def test_a_model_in_onnx_form_on_another_device_is_said_and_the_next_is_measured(at_once: None, tmp_path: Path) -> None:
-    graphs, folder = alone(tmp_path / "graphs"), tiny_clip(tmp_path / "tiny")
-    done = models("--measure", str(graphs), str(folder), "--precision", "bfloat16")
-    assert done.exit_code == 3
-    words = " ".join(done.stdout.split())
-    assert "in ONNX form, which runs on the CPU in float32 here" in words
-    assert "measured here: 12.5 frames/s" in words
 
 
 def test_a_library_keeps_the_model_that_it_was_made_with() -> None:

@@ -141,7 +141,7 @@ def test_trying_again_takes_in_what_was_mended(served: Served, tmp_path: Path) -
             status, answer = get(port, "/api/v1/retry", "POST", Origin=f"http://127.0.0.1:{port}")
             assert (status, answer["state"]) == (202, "running")
             ended = wait_for(port, "/api/v1/retry", "state", {"done", "failed"})
-            assert ended == {"state": "done", "sentence": "1 file taken in; 0 files still skipped."}
+            assert ended == {"state": "done", "sentence": "1 file added; 0 files still skipped."}
             assert get(port, "/api/v1/files?state=set_aside")[1]["total"] == 0
         finally:
             broken.write_bytes(before)

@@ -99,6 +99,13 @@ def test_a_corpus_that_says_nothing_of_generators_has_no_pair() -> None:
     assert ids(with_generated(corpus, 0.0, 0)) == ["a"]
 
 
+@pytest.mark.parametrize("word", ["camera", "real", "Real", None])
+def test_a_clip_that_is_called_real_is_from_no_generator(word: str | None) -> None:
+    clips = pl.DataFrame({"clip_id": ["a", "b"], "source": [word, "generated"]})
+    corpus = make_corpus(clips, pl.DataFrame({"caption_id": ["0"], "clip_id": ["a"], "text": ["a ball"]}))
+    assert groups_of(corpus) == {"b": "generated"}
+
+
 def test_a_mirror_takes_the_place_and_the_captions_of_its_clip() -> None:
     corpus = corpus_of(mirror("b"), Row("a"), Row("b"), mirror("a"))
     done = with_generated(corpus, 1.0, 0)

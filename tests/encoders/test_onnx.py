@@ -93,17 +93,6 @@ def with_memory_for(encoder: OnnxEncoder, rows: int, monkeypatch: pytest.MonkeyP
     return sizes
 
 
-def test_batches_halve_when_memory_runs_out(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    encoder = load_encoder("builtin")
-    assert isinstance(encoder, OnnxEncoder)
-    expected = encoder.encode_windows(frames((70, 80), 9))
-    sizes = with_memory_for(encoder, 2, monkeypatch)
-    np.testing.assert_allclose(encoder.encode_windows(frames((70, 80), 9)), expected, atol=1e-6)
-    assert sizes == [9, 9, 8, 4, 2, 2, 2, 2, 1]  # the batch goes 32, 16, 8, 4, 2, as that of torch does
-    assert encoder.batch_size == 2
-    assert "memory ran out, going on with 2 at a time" in caplog.text
-
-
 def fixed_batch(folder: Path, rows: int) -> None:
     """Have the graph of pictures take only batches of so many."""
     import onnx

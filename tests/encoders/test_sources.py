@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from evenreel.encoders import load_encoder, loading
 from evenreel.encoders.loading import BUILTIN_FOLDER, check_licence, folder_here, known_models, locate, measure_speed
 from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import DownloadError, EncoderError, UsageError
+from evenreel.extras import Download
 from evenreel.speech.recogniser import download_bytes as speech_bytes
 from evenreel.types import Pixels, WindowRule
 from tests.encoders.hub import COMMIT, Hub, go_online, serving
@@ -143,6 +143,7 @@ def test_without_torch_a_known_export_stands_in_for_its_checkpoint(
     assert locate(DEFAULT_MODEL) == (f"{DEFAULT_MODEL}@{COMMIT}", own)
     monkeypatch.setattr(loading, "installed", lambda package: False)
     assert locate(DEFAULT_MODEL) == locate("default") == (f"{export}@{COMMIT}", graphs)
+    assert f"the model 'default' is {DEFAULT_MODEL}" in caplog.text
     assert f"torch is not installed, so {DEFAULT_MODEL} is used in ONNX form: {export}" in caplog.text
     assert folder_here("default") == graphs
     for name, revision in ((f"{DEFAULT_MODEL}@{COMMIT}", None), (DEFAULT_MODEL, COMMIT)):
@@ -259,25 +260,28 @@ def test_a_download_is_told_gone_on_with_and_can_be_stopped(
     serve: Callable[..., Hub], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each answer breaks off: it goes on with the rest, in one run as in the next."""
-    hub, told = serve(break_after=50_000), list[tuple[str, int, int, float | None]]()
+    hub, told = serve(break_after=50_000), list[Download]()
 
-    def stop(*progress: Any) -> None:
+    def stop(progress: Download) -> None:
         told.append(progress)
-        if progress[1] > 60_000:
+        if progress.done_bytes > 60_000:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(extras, "_TELL_S", 0.0)
     with pytest.raises(KeyboardInterrupt):
         locate("org/tiny", told=stop)
     earlier = sum(path.stat().st_size for path in cache.rglob("blobs/*"))
-    assert told[0][:2] == ("org/tiny", 0) and earlier > 60_000 and list(cache.rglob("*.incomplete"))
-    told.clear()
-    locate("org/tiny", told=lambda *progress: told.append(progress))
-    assert told[0][1] == earlier
     assert (
-        told[-1][1] == told[-1][2] == sum(entry["size"] for entry in hub.files("org/tiny") if entry["path"] in WANTED)
+        (told[0].model, told[0].done_bytes) == ("org/tiny", 0)
+        and earlier > 60_000
+        and list(cache.rglob("*.incomplete"))
     )
-    assert [one[1] for one in told] == sorted(one[1] for one in told)
+    told.clear()
+    locate("org/tiny", told=told.append)
+    assert told[0].done_bytes == earlier
+    whole = sum(entry["size"] for entry in hub.files("org/tiny") if entry["path"] in WANTED)
+    assert told[-1].done_bytes == told[-1].total_bytes == whole
+    assert [one.done_bytes for one in told] == sorted(one.done_bytes for one in told)
     size = (cache / "models--org--tiny" / "snapshots" / COMMIT / "model.safetensors").stat().st_size
     assert hub.sent["org/tiny", "model.safetensors"] <= size + 16_384  # a piece that was on its way
 
@@ -346,6 +350,9 @@ def test_the_table_is_whole() -> None:
     assert {model.name for model in table.models if model.name} == set(table.names) == {"default", "fast", "best"}
     assert {figure.source for model in table.models for figure in model.figures} == set(table.sources)
     assert all(model.licence and model.kind in {"pictures", "windows", "embedder"} for model in table.models)
+    assert [loading.model_id(name) for name in ("fast", "best", "org/x")] == [
+        "google/siglip2-base-patch32-256", "timm/PE-Core-B-16", "org/x"
+    ]  # fmt: skip
 
 
 def test_how_much_is_downloaded_is_known_without_the_network(
@@ -353,6 +360,9 @@ def test_how_much_is_downloaded_is_known_without_the_network(
 ) -> None:
     sizes = {None: 1_500_000_000, "fast": 1_500_000_000, "best": 1_600_000_000, "builtin": 0, "org/tiny": None}
     assert {name: loading.download_bytes(name) for name in sizes} == sizes
+    assert (folder_here("builtin"), folder_here(str(tmp_path)), folder_here("best")) == (BUILTIN_FOLDER, tmp_path, None)
+    with pytest.raises(EncoderError, match="one of the names that `evenreel models` lists"):
+        folder_here("nothing")
     assert speech_bytes("small") == speech_bytes("Systran/faster-whisper-small") == 486_000_000
     assert (speech_bytes("org/tiny"), speech_bytes(None)) == (None, 0)
     monkeypatch.setattr(loading, "installed", lambda package: False)
@@ -375,23 +385,6 @@ def test_what_is_said_of_the_builtin_model_is_true(builtin: TowerEncoder) -> Non
     assert found.parameters_m == pytest.approx(count / 1e6, abs=0.05)
 
 
-def test_a_name_is_understood_wherever_a_model_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    asked: list[str] = []
-
-    def fetch(repository: str, *_: object) -> Path:
-        asked.append(repository)
-        return tmp_path
-
-    monkeypatch.setattr(loading, "fetch", fetch)
-    with caplog.at_level("WARNING", "evenreel"):
-        for name in ("fast", "best"):
-            locate(name)
-    assert list(dict.fromkeys(asked)) == ["google/siglip2-base-patch32-256", "timm/PE-Core-B-16"]
-    assert "the model 'best' is timm/PE-Core-B-16" in caplog.messages
-
-
 def test_a_licence_that_forbids_commercial_use_has_to_be_accepted() -> None:
     refused = [model.id for model in known_models().models if model.non_commercial]
     assert refused
@@ -401,19 +394,6 @@ def test_a_licence_that_forbids_commercial_use_has_to_be_accepted() -> None:
         check_licence(name, accepted=True)
     for name in ("builtin", "default", "some/other", "/a/folder"):
         check_licence(name, accepted=False)
-
-
-def test_what_is_on_this_machine_is_found_without_a_download(
-    checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(loading, "fetch", lambda *_: pytest.fail("something was fetched"))
-    assert folder_here("builtin") == BUILTIN_FOLDER
-    assert folder_here(str(checkpoints["clip"])) == checkpoints["clip"]
-    assert folder_here("org/none") is None
-    assert folder_here("best") is None
-    with pytest.raises(EncoderError, match="one of the names that `evenreel models` lists"):
-        folder_here("nothing")
 
 
 class Counted:

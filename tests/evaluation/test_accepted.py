@@ -312,6 +312,19 @@ def test_judgements_of_every_kind_are_the_corpus_that_they_say(tmp_path: Path) -
     assert means(evaluate(VALUES, None, FEW, relevance=numbers)) == pytest.approx(means(WANTED))
 
 
+def test_lists_are_measured_in_their_own_direction_unless_more_is_asked_for(tmp_path: Path) -> None:
+    """As on the command line, which says so too."""
+    write_run(Scores(VALUES, CAPTIONS, CLIPS), tmp_path / "a.run", depth=2)
+    for found in (
+        evaluate(tmp_path / "a.run", relevance=QRELS),
+        evaluate(tmp_path / "a.run", CORPUS),
+    ):
+        assert list(found.directions) == ["t2v"]
+        assert any("list 40.0% of all pairs" in one for one in found.notices)
+        assert "The lists are for t2v only, so v2t is left out; --direction or settings ask for it." in found.notices
+    assert list(evaluate(tmp_path / "a.run", None, FEW, relevance=QRELS).directions) == ["t2v", "v2t"]
+
+
 def means(found: evenreel.evaluation.Evaluation) -> list[float]:
     return found.to_frame()["value"].to_list()
 
@@ -350,7 +363,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: evaluate(wide.rename(index={"c1": "c0"}), CORPUS), "scores names the caption 'c0' twice"),
     (lambda: evaluate(wide.rename(columns={"v1": "v0"}), CORPUS), "cannot be read .Duplicate column names found"),
     (lambda: evaluate(pd.concat([run, run[:1]]), CORPUS), "Row 41 of scores"),
-    (lambda: evaluate(wide.rename(index={"c1": "x"}), CORPUS), "scores names 'x', which is no caption of the corpus"),
+    (lambda: evaluate(wide.rename(index={"c1": "x"}), CORPUS), "which is no caption of the corpus; its first is 'c0'"),
     (lambda: evaluate(wide.reset_index(drop=True), CORPUS), "has no column caption_id; it has: v0, .*; name its rows"),
     (lambda: evaluate(wide.assign(notes="good", kind="b"), CORPUS), "Column 'notes' of scores is not full of numbers"),
     (lambda: evaluate({"c0": {"v0": "high"}}, CORPUS), r"scores\['c0'\]\['v0'\] is 'high'; a score is a number."),

@@ -3,7 +3,6 @@ from __future__ import annotations
 import csv
 import io
 import random
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -130,14 +129,6 @@ FORMS: dict[str, Callable[[Sequence[CheckedTake], str], str]] = {
 def test_a_list_is_read_again_to_the_frame(form: str, name: str, timecode: str | None) -> None:
     made, expected = takes(RATES[name], timecode)
     assert read_list(form, FORMS[form](made, "trams"), RATES[name]) == expected
-
-
-@pytest.mark.parametrize("form", [as_edl, as_otio])
-def test_lists_for_editors_need_no_package(
-    form: Callable[[Sequence[CheckedTake], str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "opentimelineio", None)
-    assert "tram.mp4" in form([take_of("tram.mp4", facts(RATES["25"]), range(25))], "t")
 
 
 @pytest.mark.parametrize("name", RATES)

@@ -14,6 +14,8 @@ import pytest
 
 from evenreel import open_library
 from evenreel.errors import EvenreelError, LibraryError, UsageError
+from evenreel.extras import Download
+from evenreel.features.pool import NoProgress
 from evenreel.library import Watcher, verify, watching
 from evenreel.library.watching import FileChanges
 from tests.library.videos import write_video
@@ -253,3 +255,14 @@ def test_the_library_in_a_watched_folder_does_not_count(videos: Path) -> None:
     (library / "shards" / "ab").mkdir(parents=True)
     names = ("library", "library/shards/ab", "library 2/a.mp4")
     assert noted(videos, *names, left_out=library) == ["library 2/a.mp4"]
+
+
+def test_the_progress_of_each_run_is_passed_on_whole(videos: Path, library: Path) -> None:
+    heard = list[object]()
+
+    class Hearing(NoProgress):
+        def download(self, progress: Download) -> None:
+            heard.append(progress)
+
+    Watcher(library, videos, WORDS_ONLY, progress=Hearing())._progress.download(Download("org/tiny", 1, 2))
+    assert heard == [Download("org/tiny", 1, 2)]

@@ -62,33 +62,6 @@ def test_a_mark_is_written_listed_filtered_by_and_deleted(visitor: TestClient, o
     assert ask(visitor, "/api/v1/marks") == []
 
 
-@pytest.mark.parametrize(
-    ("clip_id", "body", "status"),
-    [
-        ("f" * 32, {"favourite": True}, 404),
-        ("star", {"favourite": True}, 422),
-        (None, {"note": "x" * 10_001}, 422),
-        (None, {"time_s": -1}, 422),
-        (None, {"favourite": "perhaps"}, 422),
-    ],
-)
-def test_a_wrong_mark_is_refused_in_a_sentence(
-    visitor: TestClient, clip_id: str | None, body: dict[str, object], status: int
-) -> None:
-    answer = visitor.post(f"/api/v1/clips/{clip_id or clip_named(visitor, 'star')}/mark", json=body)
-    assert answer.status_code == status
-    assert answer.json()["detail"]
-    assert ask(visitor, "/api/v1/marks") == []
-
-
-def test_other_sites_write_nothing(visitor: TestClient) -> None:
-    star = clip_named(visitor, "star")
-    for method, path in (("POST", f"/clips/{star}/mark"), ("DELETE", f"/clips/{star}/mark"), ("POST", "/saved")):
-        answer = visitor.request(method, f"/api/v1{path}", json={}, headers={"origin": "https://elsewhere.example"})
-        assert answer.status_code == 403
-    assert ask(visitor, "/api/v1/marks") == []
-
-
 def test_a_saved_search_says_what_is_new(visitor: TestClient, own: Path) -> None:
     saved = visitor.post("/api/v1/saved", json={"query": '"comet"', "name": "comets"})
     assert saved.status_code == 200

@@ -65,7 +65,6 @@ def main() -> None:
     from evenreel.cli.progress import LogLines
     from evenreel.errors import UsageError
     from evenreel.extras import needed_extra
-    from evenreel.features.pool import telling
     from evenreel.provenance import typed
 
     _open_output()
@@ -78,7 +77,7 @@ def main() -> None:
     if words is None:
         return
     try:
-        extras.on_download = telling(LogLines())
+        extras.on_download = LogLines().download
         with typed(words):
             app(words, standalone_mode=True)
     except UsageError as error:

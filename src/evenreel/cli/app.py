@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Protocol, cast, get_type_hints
+from typing import Annotated, Any, ClassVar, cast, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -34,19 +34,10 @@ WHICH_FOLDER = "Which folder? Type its path, or drag it here; Enter alone goes b
 NO_CHOICE = "Please type 1, 2, 3 or q.\n"
 
 
-class Listed(Protocol):
-    """A word of the command line: a command or a group of them. The first help shows the words that have a panel."""
-
-    @property
-    def panel(self) -> str | None: ...
-    def help(self) -> str | None: ...
-    def make(self, name: str) -> Any: ...
-
-
 @dataclass(frozen=True)
 class Command:
     place: str
-    panel: str | None = None
+    panel: str | None = None  # heading in the first help, which shows the words that have one
 
     def _function(self) -> Callable[..., None]:
         module, _, name = self.place.partition(":")
@@ -85,7 +76,7 @@ class CommandGroup:
 class _Made(UserDict[str, Any]):
     """Commands by their names, each made when it is looked up."""
 
-    def __init__(self, table: Mapping[str, Listed]) -> None:
+    def __init__(self, table: Mapping[str, Command | CommandGroup]) -> None:
         self.data = cast("Any", table)  # as it is: a copy would import what the table imports when it is looked at
 
     def __getitem__(self, name: str) -> Any:
@@ -99,7 +90,7 @@ class TableGroup(TyperGroup):
     longer there what to type in its place.
     """
 
-    table: ClassVar[Mapping[str, Listed]]
+    table: ClassVar[Mapping[str, Any]]
     moved: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, **attributes: Any) -> None:
@@ -150,7 +141,7 @@ def command_of(function: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def group_of(table: Mapping[str, Listed], moved: Mapping[str, str] | None = None) -> type[TableGroup]:
+def group_of(table: Mapping[str, Command | CommandGroup], moved: Mapping[str, str] | None = None) -> type[TableGroup]:
     """Make the class of a group of the commands of a table."""
     return type("Group", (TableGroup,), {"table": table, "moved": moved or {}})
 

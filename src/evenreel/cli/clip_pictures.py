@@ -13,7 +13,7 @@ from evenreel.cli.progress import share_bar
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError
 from evenreel.library import open_library
-from evenreel.library.contents import ClipMedia, SameContent
+from evenreel.library.contents import ClipMedia, SameContent, check_unchanged
 from evenreel.media.workers import Worker
 from evenreel.server.media import READER
 
@@ -56,6 +56,6 @@ def _middle(worker: Worker, clip: ClipMedia, clip_id: str) -> bytes | None:
             file = same.check(clip_id, indexed, os.stat(indexed.path, follow_symlinks=False))
             task = {"still": file.path, "time_s": (clip.duration_s or 0.0) / 2, "width": WIDTH_PX}
             made = b"".join(array.tobytes() for _, array in worker.run(task) if array is not None)
-            if file.is_unchanged(os.stat(file.path, follow_symlinks=False)):
-                return made
+            check_unchanged(file.path, file.stamp)
+            return made
     return None

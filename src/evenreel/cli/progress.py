@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from evenreel import extras
-from evenreel.extras import byte_size
-from evenreel.features.pool import Download, Forecast, NoProgress, VideoProgress, telling
+from evenreel.extras import Download, byte_size
+from evenreel.features.pool import Forecast, NoProgress, VideoProgress
 from evenreel.files import printable
 from evenreel.wording import count, duration
 
@@ -197,7 +197,7 @@ def bars() -> Iterator[Bars | LogLines]:
     before = extras.on_download
     with _drawn(columns) as progress:
         told = LogLines() if progress.disable else Bars(progress)
-        extras.on_download = telling(told)
+        extras.on_download = told.download
         try:
             yield told
         finally:

@@ -80,22 +80,22 @@ class Question:
     def __post_init__(self) -> None:
         from evenreel.library.search.asking import Then
 
-        if self.is_empty and (self.wrong or self.rerank is not None or self.within_s is not None or not self.vision):
+        image, rerank, within = (one is not None for one in (self.image, self.rerank, self.within_s))
+        marked, blind = bool(self.right or self.wrong), not self.vision
+        if self.is_empty and (marked or rerank or within or blind):
             raise UsageError(
                 "--wrong, --rerank, --within and --no-vision need a sentence, a picture or an example; without any of "
                 "these, the highlights are shown."
             )
-        if self.image is not None and (self.right or self.wrong or self.within_s is not None):
-            raise UsageError(
-                "--image takes words beside it and no marks or gaps; leave --right, --wrong and --within out."
-            )
-        if self.rerank is not None and (self.right or self.wrong):
+        if image and (marked or within):
+            raise UsageError("--image takes words beside it and no marks; leave --right, --wrong and --within out.")
+        if rerank and marked:
             raise UsageError("A matcher knows of no examples; leave --rerank, or --right and --wrong, out.")
-        if self.within_s is not None and not isinstance(self.question(), Then):
+        if within and not isinstance(self.question(), Then):
             raise UsageError("--within is the gap of two moments; write a query such as 'a red bus, then a dog'.")
-        if self.image is not None and not self.vision:
+        if image and blind:
             raise UsageError("--image needs vision; leave --no-vision out.")
-        if self.rerank is not None and (not self.vision or self.image is not None):
+        if rerank and (blind or image):
             raise UsageError("--rerank needs a sentence and vision; leave --image and --no-vision out.")
 
     @property

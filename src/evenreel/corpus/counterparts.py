@@ -101,7 +101,7 @@ def only_paired(corpus: Corpus, group: str | None = None, *, split: str | None =
 def _source() -> pl.Expr:
     """The generator or the camera, also where a clip says neither."""
     unsaid = pl.when(pl.col("pair_id").is_null()).then(pl.lit(CAMERA)).otherwise(pl.lit(_NAMELESS))
-    return pl.coalesce("source", unsaid)
+    return pl.coalesce(pl.col("source").replace(dict.fromkeys(("real", "Real"), CAMERA)), unsaid)
 
 
 def _group(clips: pl.DataFrame) -> pl.Expr:

@@ -14,19 +14,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.config import allowed_threads
 from evenreel.documents import brief
-from evenreel.encoders.checkpoint import TOKENIZER, TOKENIZER_SETTINGS, Checkpoint, Preprocessing, read_settings
+from evenreel.encoders.checkpoint import TOKENIZER, TOKENIZER_SETTINGS, Checkpoint, read_settings
 from evenreel.errors import EncoderError, EvenreelError, UsageError
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 log = logging.getLogger("evenreel")
 
@@ -44,7 +41,8 @@ class BatchedEncoder(ABC):
     def __init__(self, folder: Path, encoder_id: str, weights_hash: str, batch_size: int) -> None:
         self._folder, self.encoder_id, self.weights_hash = folder, encoder_id, weights_hash
         self.batch_size = batch_size  # frames or captions at a time; it halves each time that memory does not suffice
-        self.on_cpu: Callable[[], Self] | None = None  # loads the same where an accelerator was not asked for by name
+        # Loads the same where an accelerator was not asked for by name.
+        self.on_cpu: Callable[[], BatchedEncoder] | None = None
         self._left = ""  # why the accelerator was
 
     @property
@@ -107,11 +105,7 @@ class BatchedEncoder(ABC):
         differs = (made[0] * made[1]).sum(1).min() < _ALIKE
         if differs or rates[0] < rates[1]:
             why = "made other vectors" if differs else f"was slower: {rates[0]:.1f} against {rates[1]:.1f} pictures/s"
-            self._left = f" ({name} {why})"
-            self._take(other)
-
-    def _take(self, other: Self) -> None:
-        raise NotImplementedError  # calculate pictures as another encoder of the same model does
+            vars(self).update(vars(other), _left=f" ({name} {why})")
 
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
         """Encode captions to words (Q, W, D) and unit sentences (Q, D); words of padding are zero.
@@ -271,13 +265,9 @@ class OnnxEncoder(BatchedEncoder):
         towers: Callable[[], Any] | None = None,  # loads the encoder of the checkpoint beside the graphs
     ) -> None:
         super().__init__(model.folder, encoder_id, weights_hash, batch_size)
-        self._model, self._load_towers = model, towers
+        assert model.preprocessing is not None  # as `open_onnx` makes it
+        self._model, self._preprocessing, self._load_towers = model, model.preprocessing, towers
         self._towers: Any = None
-
-    @property
-    def _preprocessing(self) -> Preprocessing:
-        assert self._model.preprocessing is not None
-        return self._model.preprocessing
 
     @property
     def dimension(self) -> int:
@@ -296,9 +286,6 @@ class OnnxEncoder(BatchedEncoder):
         self._towers = self._towers or self._load_towers()
         found: FloatArray = self._towers.encode_patches(pixels, whole=whole)
         return found
-
-    def _take(self, other: Self) -> None:
-        self._pictures, self.device = other._pictures, "cpu"
 
     def _window_features(self, pixels: Pixels) -> FloatArray:
         return self._pictures.run({"pixel_values": self._preprocessing.prepare(pixels[:, 0])})[0]

@@ -440,9 +440,6 @@ class TowerEncoder(BatchedEncoder):
     def seen_box(self, height: int, width: int) -> tuple[float, float, float, float]:
         return self._towers.preprocessing.seen_box(height, width)
 
-    def _take(self, other: TowerEncoder) -> None:
-        self._towers = other._towers
-
     def _window_features(self, pixels: Pixels) -> FloatArray:
         return _array(self._towers.window_features(pixels))
 

@@ -21,7 +21,7 @@ from evenreel.corpus.tables import make_corpus
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.accepted import OwnScores, numbered
 from evenreel.evaluation.blocks import CheckedScores, GivenRelevance, aligned
-from evenreel.evaluation.fitted import ITEM_NAMES, QUERY_NAMES, column_of, from_table, lists_pairs
+from evenreel.evaluation.fitted import ITEM_NAMES, QUERY_NAMES, Notice, column_of, from_table, lists_pairs, tell_of_gaps
 from evenreel.evaluation.listed import ListedScores
 from evenreel.evaluation.matrices import as_table
 from evenreel.evaluation.predictions import read_document
@@ -58,8 +58,6 @@ _HOW = (
     f"give one of {', '.join(RELEVANCE)}, degrees from 0 to 1, a caption a row and a video a column, or judgements: "
     "the path of a file, a table with a row a pair, {query: {item: grade}}"
 )
-
-
 _GIVE = "give --qrels FILE or --corpus FOLDER (in Python relevance=FILE, or a corpus)"
 
 
@@ -220,8 +218,10 @@ class Truth:
     name: str
     notices: tuple[str, ...]
 
-    def fitted(self, scores: OwnScores, where: str, *, partial: bool = False) -> ScoreBlocks:
+    def fitted(self, scores: OwnScores, where: str, notice: Notice, *, partial: bool = False) -> ScoreBlocks:
         """Return the scores of a system with the ids of the corpus; `partial` leaves out queries without a list."""
+        for sentence in self.notices:
+            notice(sentence)
         captions, clips = self.corpus.captions["caption_id"], self.corpus.clips["clip_id"]
         if isinstance(scores, np.ndarray):
             if self.name == QRELS:
@@ -242,7 +242,9 @@ class Truth:
             for own, ids in ((scores.caption_ids, captions), (scores.video_ids, clips))
         )
         found = replace(scores, caption_ids=captions.to_list(), video_ids=clips.to_list())
-        return replace(found, rows=rows[scores.rows], columns=columns[scores.columns])
+        found = replace(found, rows=rows[scores.rows], columns=columns[scores.columns])
+        tell_of_gaps(found, notice)
+        return found
 
 
 def truth_of(systems: Mapping[str, OwnScores], relevance: object = DIAGONAL, captions_per_clip: int = 1) -> Truth:
@@ -298,7 +300,8 @@ def _by_judgements(systems: Mapping[str, OwnScores], judged: Judgements) -> Trut
     lists_clips = any(isinstance(one, ListedScores) and one.queries == "v2t" for one in with_ids)
     if judged.are_of_clips(*sides) or (lists_clips and judged.are_of_clips(*sides[::-1]) is False):
         judged = replace(judged, pairs=judged.pairs.rename({"query": "item", "item": "query"}))
-    judged.of(*sides)  # refuses what has no id in common
+    for one in with_ids:
+        judged.of(one.caption_ids, one.video_ids)  # refuses what has no id in common
     best = judged.pairs.sort("grade", descending=True, maintain_order=True).unique("query", maintain_order=True)
     captions, clips = (
         list(dict.fromkeys([*side, *judged.pairs[name]])) for side, name in zip(sides, ("query", "item"), strict=True)
@@ -315,8 +318,7 @@ def _by_judgements(systems: Mapping[str, OwnScores], judged: Judgements) -> Trut
     grades = (
         f"Its grades go up to {judged.highest:g}: nDCG has each as a gain, the others count {judged.highest:g} alone."
     )
-    graded = judged.pairs["grade"].n_unique() > 1
-    return Truth(corpus, judged, QRELS, (told, grades) if graded else (told,))
+    return Truth(corpus, judged, QRELS, (told, grades) if judged.pairs["grade"].n_unique() > 1 else (told,))
 
 
 def _by(rows: int, columns: int) -> str:

@@ -13,7 +13,7 @@ from evenreel.corpus.dataframes import INDEX, as_ids
 from evenreel.errors import ScoresError
 from evenreel.evaluation.listed import WHAT_WAS_SCORED, ListedScores, make_listed
 from evenreel.evaluation.settings import Direction
-from evenreel.types import Corpus, Scores
+from evenreel.types import Corpus, ScoreBlocks, Scores
 
 Notice = Callable[[str], object]
 
@@ -112,7 +112,7 @@ def _is_numbered(names: Sequence[str]) -> bool:
 
 def by_ids(where: str, scores: Scores, corpus: Corpus, notice: Notice) -> Scores:
     """Return the scores, turned where their ids say that a video is a row; each id known and there once."""
-    captions, clips = set(corpus.captions["caption_id"]), set(corpus.clips["clip_id"])
+    captions, clips = (dict.fromkeys(ids).keys() for ids in (corpus.captions["caption_id"], corpus.clips["clip_id"]))
     rows, columns = set(scores.caption_ids), set(scores.video_ids)
     ahead, back = rows <= captions and columns <= clips, rows <= clips and columns <= captions
     if ahead and back:
@@ -127,7 +127,10 @@ def by_ids(where: str, scores: Scores, corpus: Corpus, notice: Notice) -> Scores
         seen: set[str] = set()
         for one in ids:
             if one not in known:
-                raise ScoresError(f"{where} names {one!r}, which is no {what} of the corpus; {WHAT_WAS_SCORED}.")
+                raise ScoresError(
+                    f"{where} names {one!r}, which is no {what} of the corpus; its first is "
+                    f"{next(iter(known), None)!r} (column {what}_id); {WHAT_WAS_SCORED}."
+                )
             if one in seen:
                 raise ScoresError(f"{where} names the {what} {one!r} twice; every id is there once.")
             seen.add(one)
@@ -153,6 +156,15 @@ def in_order(where: str, values: NDArray[Any], corpus: Corpus, whole: Corpus, no
         )
     notice("The table names no ids: its rows and columns are taken for the corpus's captions and clips in their order.")
     return Scores(values, captions, clips)
+
+
+def served(scores: ScoreBlocks, notice: Notice) -> tuple[Direction, ...]:
+    """Return the directions that scores serve: lists with gaps only that of the queries that they belong to."""
+    if not isinstance(scores, ListedScores) or scores.about.complete:
+        return ("t2v", "v2t")
+    other = "v2t" if scores.queries == "t2v" else "t2v"
+    notice(f"The lists are for {scores.queries} only, so {other} is left out; --direction or settings ask for it.")
+    return (scores.queries,)
 
 
 def tell_of_gaps(lists: ListedScores, notice: Notice) -> None:

@@ -27,6 +27,7 @@ from evenreel.evaluation.blocks import (
 )
 from evenreel.evaluation.by_column import check_columns, with_groups
 from evenreel.evaluation.clusters import Clusters, clusters_of
+from evenreel.evaluation.fitted import served
 from evenreel.evaluation.intervals import effective, figure_intervals
 from evenreel.evaluation.metrics import Metric
 from evenreel.evaluation.ordered import DiscountTables
@@ -61,7 +62,8 @@ def evaluate(
             DataFrame or a dictionary; see `ScoresLike`.
         corpus: corpus of these captions and clips, of which the split is selected first; its path, or a table of
             captions; see `CorpusLike`. None: the relevance says what answers what.
-        settings: metrics, protocols, ties, intervals; see `EvaluationSettings`.
+        settings: metrics, protocols, ties, intervals; see `EvaluationSettings`. None: lists that leave pairs out are
+            measured in their own direction alone.
         relevance: a name of `RELEVANCE`, or degrees from 0 to 1, (Q, V) in the order of the scores' ids, as an array or
             a `Relevance`, or as a DataFrame with these ids; or judgements (qrels), whose path may be given, see
             `RelevanceLike`. Without a corpus it is judgements or the diagonal of a matrix.
@@ -93,7 +95,7 @@ def evaluate(
     """
     check_settings_kind(settings, EvaluationSettings)
     check_progress(progress)
-    settings = settings or EvaluationSettings()
+    given, settings = settings, settings or EvaluationSettings()
     notices: list[str] = []
     if not (allowed := whole(1)).holds(captions_per_clip):
         raise UsageError(f"captions_per_clip is {described(captions_per_clip)}; it must be {allowed.words}.")
@@ -101,10 +103,8 @@ def evaluate(
         where = str(scores) if isinstance(scores, (str, PathLike)) else "scores"
         own = own_scores(scores)
         truth = truth_of({where: own}, relevance, captions_per_clip)
-        scores, corpus, relevance, what = (
-            truth.fitted(own, where, partial=settings.partial), truth.corpus, truth.relevance, truth.name
-        )  # fmt: skip
-        notices += truth.notices
+        scores = truth.fitted(own, where, notices.append, partial=settings.partial)
+        corpus, relevance, what = truth.corpus, truth.relevance, truth.name
     else:
         if captions_per_clip != 1 or (isinstance(relevance, str) and relevance == DIAGONAL):
             raise UsageError("The corpus says what belongs together; leave it out, or the diagonal and its captions.")
@@ -123,8 +123,9 @@ def evaluate(
     clips = [clip_of[caption] for caption in checked.caption_ids]
     case = _Case(checked, relevance_of(relevance, corpus, checked), clips, clusters, settings)
     directions: dict[Direction, DirectionResult] = {}
-    for number, direction in enumerate(settings.directions):
-        part = part_of(progress, number, len(settings.directions))
+    wanted = settings.directions if given else served(scores, notices.append)
+    for number, direction in enumerate(wanted):
+        part = part_of(progress, number, len(wanted))
         result = _t2v(case, part) if direction == "t2v" else _v2t(case, part)
         notices += _left_out(result)
         directions[direction] = with_groups(_summarised(result, settings), corpus, settings)

@@ -174,7 +174,7 @@ def read_npz(path: Path) -> Scores:
     if missing := [name for name in _ARRAYS if name not in arrays]:
         raise ScoresError(
             f"{path} has no array {missing[0]!r} (it has: {', '.join(arrays) or 'none'}); scores are values, "
-            "caption_ids and video_ids."
+            "caption_ids and video_ids, or one matrix alone: numpy.savez('scores.npz', values=matrix)."
         )
     values, *ids = (arrays[name] for name in _ARRAYS)
     check_matrix(path, values)
@@ -182,7 +182,7 @@ def read_npz(path: Path) -> Scores:
     uses = row_of_text(path, "uses", arrays["uses"]) if "uses" in arrays else []
     if values.shape != (len(captions), len(videos)):
         raise ScoresError(
-            f"The values of {path} are {_size(*values.shape)} for {len(captions):,} captions and {len(videos):,} "
+            f"The values of {path} are {values.shape} for {len(captions):,} captions and {len(videos):,} "
             "videos; save one row a caption and one column a video."
         )
     return Scores(values, captions, videos, ScoreNotes(tuple(uses)))
@@ -277,10 +277,6 @@ def check_matrix(path: Path, values: NDArray[Any]) -> None:
         raise ScoresError(
             f"{path} is an array of {values.dtype} with the shape {values.shape}; scores are numbers with two axes."
         )
-
-
-def _size(rows: int, columns: int) -> str:
-    return f"{rows:,} x {columns:,}"
 
 
 def _reason(error: Exception) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from evenreel.documents import parse_json
 from evenreel.errors import EvenreelError, MediaError
-from evenreel.extras import Told
+from evenreel.extras import Download
 from evenreel.media.workers import watched_digest
 from evenreel.progress import Progress
 
@@ -66,18 +66,8 @@ class VideoProgress:
     file: str = ""  # of which something was read last, printable
 
 
-@dataclass(frozen=True)
-class Download:
-    """How far the download of a model is."""
-
-    model: str  # hub id
-    done_bytes: int  # with those of an earlier try
-    total_bytes: int  # 0 where the hub does not say
-    remaining_s: float | None = None  # None before that can be told
-
-
-class StagedProgress(Protocol):
-    """Receives the events of a run that reads video files. Calls come from several threads."""
+class StagedProgress:
+    """Receives the events of a run that reads video files, and ignores them. Calls come from several threads."""
 
     def begin(self, files: int) -> None: ...  # a run over this many files
     def frame(self) -> None: ...  # one more was decoded
@@ -89,17 +79,7 @@ class StagedProgress(Protocol):
     def video(self, progress: VideoProgress) -> None: ...  # how far it has read, a few times a second at most
 
 
-class NoProgress:
-    """A `StagedProgress` that ignores every event."""
-
-    def begin(self, files: int) -> None: ...
-    def frame(self) -> None: ...
-    def file_done(self, path: str) -> None: ...
-    def stage(self, name: str, count: int | None = None) -> None: ...
-    def advance(self, steps: int) -> None: ...
-    def forecast(self, forecast: Forecast) -> None: ...
-    def download(self, progress: Download) -> None: ...
-    def video(self, progress: VideoProgress) -> None: ...
+NoProgress = StagedProgress
 
 
 # readers in parallel --------------------------------------------------------------------------------------------------
@@ -131,17 +111,6 @@ class Brake:
 
     def halt(self) -> None:
         self.halted = self.eased = True
-
-
-def telling(progress: StagedProgress, brake: Brake | None = None) -> Told:
-    """Return what a download is told by: it tells the run's progress, and ends where the run is halted."""
-
-    def told(model: str, done_bytes: int, total_bytes: int, remaining_s: float | None) -> None:
-        if brake is not None and brake.halted:
-            raise RunHaltedError
-        progress.download(Download(model, done_bytes, total_bytes, remaining_s))
-
-    return told
 
 
 Item = TypeVar("Item")

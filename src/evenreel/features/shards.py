@@ -54,10 +54,6 @@ class DamagedShardError(LibraryError):
     """Raised where a shard is missing or damaged."""
 
 
-class UnreadableShardError(LibraryError):
-    """Raised where a shard cannot be read from the disk just now; it may be whole."""
-
-
 class NewerShardError(LibraryError):
     """Raised where a later version wrote a shard."""
 
@@ -177,7 +173,7 @@ def read_shard(path: Path, digest: str | None = None, *, remedy: str = REPAIR) -
     except FileNotFoundError as error:
         raise DamagedShardError(f"The shard {path} is gone; {remedy}.") from error
     except OSError as error:
-        raise UnreadableShardError(
+        raise LibraryError(  # it may be whole
             f"The shard {path} cannot be read ({error.strerror or error}); check the disk and the permissions, "
             "then run the same command again."
         ) from error

@@ -27,7 +27,7 @@ from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.handover.frames import SAME_TIME_S, FileFacts, FrameRate, read_facts, slack_of
 from evenreel.media import open_video
-from evenreel.media.encode import BT709, LIMITED_RANGE, even_sided
+from evenreel.media.encode import add_h264, encoded, even_sided
 from evenreel.media.opening import FFMPEG_ERRORS, choose_stream, codec_name, copy_options, open_file, packets_of
 from evenreel.media.sampling import GivenTimes
 from evenreel.media.video import JOINABLE, WITHOUT_PTS, Source, still_jpeg, time_base_of
@@ -383,21 +383,14 @@ def encode_stretch(
                 for frame in video.frames(given):
                     pixels = even_sided(frame.pixels)
                     if stream is None:
-                        stream = target.add_stream("libx264", rate=facts.own_fps, options=OPTIONS)
-                        stream.height, stream.width, stream.pix_fmt = pixels.shape[0], pixels.shape[1], "yuv420p"
-                        codec = stream.codec_context
-                        codec.time_base, codec.color_range = 1 / clock, LIMITED_RANGE
-                        codec.colorspace = codec.color_primaries = codec.color_trc = BT709
+                        size = pixels.shape[1], pixels.shape[0]
+                        stream = add_h264(target, size, facts.own_fps, clock, OPTIONS)
                         sound = EncodedSound.of(path, limits, target)
                     if (stream.height, stream.width) != pixels.shape[:2]:
                         why = "the size of its pictures changes in the stretch, which is not encoded"
                         raise MediaError("failed", why)
-                    picture = av.VideoFrame.from_ndarray(pixels, format="rgb24").reformat(
-                        format="yuv420p", dst_colorspace="ITU709", dst_color_range="MPEG"
-                    )
                     last_pts = max(round((Fraction(frame.time_s) - span_s[0]) * clock), last_pts + 1)
-                    picture.pts, picture.time_base = last_pts, 1 / clock
-                    target.mux(stream.encode(picture))
+                    target.mux(encoded(stream, pixels, last_pts, clock))
                     yield {}, None
             if stream is None:
                 raise MediaError("no_frames", "no picture of the stretch can be decoded")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +15,6 @@ from evenreel.errors import MediaError, OutputError, UsageError
 from evenreel.features import SetAside
 from evenreel.files import printable
 from evenreel.handover import LEAST_S, MOST_STRETCHES, HandoverForm
-from evenreel.library.contents import changed
 from evenreel.media.workers import FileStamp
 
 if TYPE_CHECKING:
@@ -48,17 +45,9 @@ class Take:
     name: str  # for people
     stamp: FileStamp | None = None  # that the file must keep while it is read; None where that does not matter
 
-    def check_unchanged(self) -> None:
-        with contextlib.suppress(OSError):
-            if self.stamp in (None, FileStamp.of(os.stat(self.path, follow_symlinks=False))):
-                return
-        raise changed()
-
 
 @dataclass(frozen=True)
 class CheckedTake:
-    """A take whose stretch lies in its file."""
-
     take: Take
     facts: FileFacts
     stretch: tuple[Fraction, Fraction]  # in seconds of the player's timeline

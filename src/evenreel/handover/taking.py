@@ -43,7 +43,7 @@ from evenreel.handover.picks import (
     free_path,
     stretch_stem,
 )
-from evenreel.library.contents import SameContent
+from evenreel.library.contents import SameContent, check_unchanged
 from evenreel.library.store.catalog import STILLS
 from evenreel.media.workers import Worker
 from evenreel.speech.subtitles import as_srt, as_vtt, is_in
@@ -79,7 +79,6 @@ def take_away(
 
 
 def takes_of(library: Library, picks: Sequence[Pick], report: HandoverReport) -> list[Take]:
-    """Find the file of each stretch; what cannot be found is added to the report."""
     same, found = SameContent(STALL_S), list[Take]()
     for pick in picks:
         try:
@@ -108,8 +107,6 @@ def _unchanged(library: Library, pick: Pick, same: SameContent) -> Located:
 
 
 class KnownOfClips(NamedTuple):
-    """What a library knows of its clips, as far as their stretches need it."""
-
     transcripts: Callable[[str], Sequence[Transcript]]  # of a clip's id
     still: Callable[[str, float], bytes | None]  # the JPEG that was kept of a clip's id at a time
 
@@ -211,7 +208,7 @@ class Handover:
             task = {"out": made, "stretch": list(map(str, checked.stretch)), "facts": facts.to_json()}
             wanted = {"encode": take.path} if self._settings.exact else {"copy": take.path, "formats": formats}
             *_, (said, _) = self._worker.run(task | wanted)
-            take.check_unchanged()
+            check_unchanged(take.path, take.stamp)
             path = free_path(folder, stretch_stem(take.name, *checked.stretch), CUT_SUFFIXES[said["format"]])
             sync_file(Path(made))
             os.replace(made, path)
@@ -256,7 +253,7 @@ class Handover:
             try:
                 task = {"still": take.path, "time_s": time_s, "width": STILL_PX[0]}
                 still = b"".join(array.tobytes() for _, array in self._worker.run(task) if array is not None)
-                take.check_unchanged()
+                check_unchanged(take.path, take.stamp)
             except MediaError as error:
                 report.note(take.name, f"has no still on the sheet: {error}")
         return SheetCell(still, take.name, times)

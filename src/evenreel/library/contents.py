@@ -11,10 +11,11 @@ import json
 import os
 import re
 import sqlite3
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -113,9 +114,6 @@ class Located(NamedTuple):
     path: str
     root: str
     stamp: FileStamp
-
-    def is_unchanged(self, found: os.stat_result) -> bool:
-        return FileStamp.of(found) == self.stamp
 
 
 @dataclass(frozen=True)
@@ -260,28 +258,31 @@ class SameContent:
 
     def __init__(self, timeout_s: float, stopped: Callable[[], bool] = lambda: False) -> None:
         self._timeout_s, self._stopped = timeout_s, stopped
-        self._digests: OrderedDict[tuple[object, ...], str] = OrderedDict()
+        self._digest = lru_cache(REMEMBERED)(self._read)
 
     def check(self, clip_id: str, file: Located, found: os.stat_result) -> Located:
         """Check that a file still has the content that was indexed, and return it with its present size and times."""
         now = FileStamp.of(found)
         if now == file.stamp:
             return file
-        if now.size != file.stamp.size or self._digest(file.path, found) != clip_id:
+        if now.size != file.stamp.size or self._digest(file.path, found.st_dev, found.st_ino, now) != clip_id:
             raise changed()
         return file._replace(stamp=now)
 
-    def _digest(self, path: str, found: os.stat_result) -> str:
-        key = (path, found.st_dev, found.st_ino, FileStamp.of(found))
-        if key not in self._digests:
-            digest = watched_digest(path, self._timeout_s, self._stopped)
-            after = os.stat(path, follow_symlinks=False)
-            if (path, after.st_dev, after.st_ino, FileStamp.of(after)) != key:
-                raise changed()
-            self._digests[key] = digest
-            while len(self._digests) > REMEMBERED:
-                self._digests.popitem(last=False)
-        return self._digests[key]
+    def _read(self, path: str, device: int, inode: int, stamp: FileStamp) -> str:
+        digest = watched_digest(path, self._timeout_s, self._stopped)
+        after = os.stat(path, follow_symlinks=False)
+        if (after.st_dev, after.st_ino, FileStamp.of(after)) != (device, inode, stamp):
+            raise changed()
+        return digest
+
+
+def check_unchanged(path: str, stamp: FileStamp | None) -> None:
+    """Refuse a file whose size or times are not those of a stamp; None fits any."""
+    with suppress(OSError):
+        if stamp in (None, FileStamp.of(os.stat(path, follow_symlinks=False))):
+            return
+    raise changed()
 
 
 def changed() -> MediaError:
@@ -467,8 +468,6 @@ _ORDERS: dict[BrowseOrder, str] = {
 
 @dataclass(frozen=True)
 class BrowsedClip:
-    """A clip that is there."""
-
     clip_id: str
     path: str  # its first file by path, among those that pass the filter
     day: str | None  # when it was recorded or, where its file does not say, last changed, such as `2024-05-31`
@@ -557,7 +556,11 @@ class Facet(Shown):
 def facets(connection: sqlite3.Connection) -> list[Facet]:
     """List what can be filtered by, with counts of clips that have a file; what no filter can write is left out."""
     columns = columns_of(connection)
-    found = [*_length(connection), *_folders(connection, columns)]
+    shortest, longest = connection.execute(
+        f"SELECT min(duration_s), max(duration_s) FROM clips WHERE {_THERE}"
+    ).fetchone()
+    length = Facet("duration_s", "length in seconds", low=shortest, high=longest, kind="range")
+    found = [*([] if shortest is None else [length]), *_folders(connection, columns)]
     days = {name: list(_days(connection, name, label, columns)) for name, label in DAYS.items()}
     for name in DAYS if days["created"] else ["date"]:  # else it is the day of the last change
         found += days[name]
@@ -581,12 +584,6 @@ def written_column(key: str, keys: Collection[str], columns: Mapping[str, Filter
             if filters.parse_filter(f"{way} = ''", keys, columns).parameters == (f'$."{key}"', ""):
                 return way
     return None
-
-
-def _length(connection: sqlite3.Connection) -> Iterator[Facet]:
-    low, high = connection.execute(f"SELECT min(duration_s), max(duration_s) FROM clips WHERE {_THERE}").fetchone()
-    if low is not None:
-        yield Facet("duration_s", "length in seconds", low=low, high=high, kind="range")
 
 
 def _counts(connection: sqlite3.Connection, sql: str) -> Counter[Scalar]:

@@ -246,8 +246,7 @@ def check_people(library: Path, settings: IndexSettings) -> None:
     noted = _noted(library)
     if settings.face_models is not None and not settings.people and not noted.get(FACE_MODELS):
         raise UsageError("face_models names the models that people are found with; add --people to look for them.")
-    if settings.people or settings.face_models is not None:
-        faces.FaceFinder(_models(library, settings, noted).folder)  # that cannot be read is told
+    faces.FaceFinder(_models(library, settings, noted).folder)  # that cannot be read is told
 
 
 def _models(library: Path, settings: IndexSettings, noted: Mapping[str, str]) -> faces.FaceModels:

@@ -131,7 +131,7 @@ class _Progress(NoProgress):
     def __init__(self, onward: StagedProgress) -> None:
         self._onward = onward
         self.last: VideoProgress | None = None  # None where no video is read
-        for event in ("begin", "frame", "file_done", "stage", "advance", "forecast"):
+        for event in ("begin", "frame", "file_done", "stage", "advance", "forecast", "download"):
             setattr(self, event, getattr(onward, event))
 
     def video(self, progress: VideoProgress) -> None:

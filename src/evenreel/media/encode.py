@@ -22,6 +22,8 @@ from evenreel.types import FloatArray, Frame, Pixels
 
 if TYPE_CHECKING:
     from av.audio.stream import AudioStream
+    from av.container import OutputContainer
+    from av.packet import Packet
     from av.video.stream import VideoStream
 
 BT709 = 1
@@ -51,6 +53,30 @@ def clip_bytes(
     return encoder.finish()
 
 
+def add_h264(
+    container: OutputContainer, size: tuple[int, int], fps: Fraction, clock: Fraction, options: Mapping[str, str]
+) -> VideoStream:
+    """Add a stream of pictures of a width and height, 4:2:0 in BT.709, whose clock has so many ticks a second."""
+    stream = container.add_stream("libx264", rate=fps, options=dict(options))
+    (stream.width, stream.height), stream.pix_fmt = size, "yuv420p"
+    context = stream.codec_context
+    context.time_base = 1 / clock
+    context.colorspace = context.color_primaries = context.color_trc = BT709
+    context.color_range = LIMITED_RANGE
+    return stream
+
+
+def encoded(stream: VideoStream, pixels: Pixels, tick: int, clock: Fraction) -> list[Packet[Any]]:
+    """Encode a picture, scaled to the size of its stream."""
+    import av
+
+    frame = av.VideoFrame.from_ndarray(pixels, format="rgb24").reformat(
+        stream.width, stream.height, "yuv420p", dst_colorspace="ITU709", dst_color_range="MPEG"
+    )
+    frame.pts, frame.time_base = tick, 1 / clock
+    return stream.encode(frame)
+
+
 class ClipEncoder:
     """Encoder of an mp4 file that takes one frame at a time, for callers that report progress; see `clip_bytes`."""
 
@@ -68,16 +94,10 @@ class ClipEncoder:
         self._count = 0
 
     def add(self, pixels: Pixels) -> None:
-        import av
-
         if self._stream is None:
             self._stream = self._add_stream(pixels)
-        frame = av.VideoFrame.from_ndarray(pixels, format="rgb24").reformat(
-            format="yuv420p", dst_colorspace="ITU709", dst_color_range="MPEG"
-        )
-        frame.pts, frame.time_base = self._count, 1 / self._fps
+        self._container.mux(encoded(self._stream, pixels, self._count, self._fps))
         self._count += 1
-        self._container.mux(self._stream.encode(frame))
 
     def finish(self) -> bytes:
         if self._stream is not None:
@@ -88,14 +108,9 @@ class ClipEncoder:
         return self._held.getvalue()
 
     def _add_stream(self, pixels: Pixels) -> VideoStream:
-        stream = self._container.add_stream("libx264", rate=self._fps, options=self._options)
-        stream.height, stream.width = pixels.shape[:2]
-        stream.pix_fmt = "yuv420p"
-        context = stream.codec_context
-        context.time_base = 1 / self._fps
-        context.flags |= _BITEXACT
-        context.colorspace = context.color_primaries = context.color_trc = BT709
-        context.color_range = LIMITED_RANGE
+        size = pixels.shape[1], pixels.shape[0]
+        stream = add_h264(self._container, size, self._fps, self._fps, self._options)
+        stream.codec_context.flags |= _BITEXACT
         if self._sound is not None:
             self._sound_stream = self._container.add_stream("aac", rate=_SOUND_RATE, layout="mono")
             self._sound_stream.codec_context.flags |= _BITEXACT

@@ -19,6 +19,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -109,7 +110,7 @@ class ModelChoice(BaseModel):
     name: str
     label: str
     about: str
-    download_bytes: int | None = 0
+    download_bytes: int | None
 
 
 class SpeechChoice(BaseModel):
@@ -130,14 +131,13 @@ class Downloading(BaseModel):
 class Indexing(BaseModel):
     """How adding folders goes.
 
-    `state` is `idle`, `running`, `pausing`, `paused`, `watching` (for what changes in the folders), `done` or `failed`;
-    `sentence` says what can be said of it. `watches` says whether it goes on with what changes there. `done` of
-    `total` steps of `stage` are done, None where they cannot be counted; `per_minute` of them are done in a minute and
-    `remaining_s` seconds are left at that pace, None before that is known. `file` is the one that was read last. Where
-    lengths are known, `video_done_s` of `video_s` seconds of video are read, `speed` of them in a second. `share` is
-    what is done of the whole run, 0 to 1, and does not fall; `download` is there while a model is fetched. `models` are
-    those that a library without one can be made with, the best first. Of a run that failed, `details` are what the log
-    says, and `words_only` whether it can go on without a model. `can_add` is false where the library is only read.
+    `watching` is for what changes in the folders, and `watches` whether the run goes on with that. `done` of `total`
+    steps of `stage` are done, None where they cannot be counted; `per_minute` of them in a minute, with `remaining_s`
+    seconds left at that pace, None before that is known. `file` was read last. Where lengths are known, `video_done_s`
+    of `video_s` seconds of video are read, `speed` of them in a second. `share` is of the whole run, 0 to 1, and never
+    falls; `download` is there while a model is fetched. `models` are those that a library without one can be made with,
+    the best first. Of a run that failed, `details` are what the log says, and `words_only` whether it can go on without
+    a model. `can_add` is false where the library is only read.
     """
 
     state: RunState
@@ -163,7 +163,7 @@ class Indexing(BaseModel):
 
 
 class Retry(BaseModel):
-    """A run that tries again what was set aside: `state` is `idle`, `running`, `done` or `failed`."""
+    """A run that tries skipped files again: `state` is `idle`, `running`, `done` or `failed`."""
 
     state: str
     sentence: str
@@ -182,22 +182,19 @@ class IndexingOrder(BaseModel):
     speech: bool = False
 
 
-MODELS = [
-    ModelChoice(name=DEFAULT, label="Pictures and words (recommended)", about="Knows what is seen, in many languages."),
-    ModelChoice(
-        name="fast",
-        label="Pictures and words, faster",
-        about="Takes 3.3 ms a picture where the other takes 5.8 (Immich, on a CPU), and finds a little less.",
+MODELS = {
+    DEFAULT: ("Pictures and words (recommended)", "Knows what is seen, in many languages."),
+    "fast": (
+        "Pictures and words, faster",
+        "Takes about half the time, and finds a little less.",
     ),
-    ModelChoice(
-        name=WORDS_ONLY,
-        label="Words only",
-        about="Finds words on screen, words in subtitles, and names of files. Pictures can be added later.",
+    WORDS_ONLY: (
+        "Words only",
+        "Finds words on screen, words in subtitles, and names of files. Pictures can be added later.",
     ),
-    ModelChoice(
-        name="builtin", label="Shapes and colours (small)", about="To try things out: knows drawn shapes only."
-    ),
-]
+    "builtin": ("Shapes and colours (small)", "To try things out: knows drawn shapes only."),
+}
+"""What a library without a model can be made with, the best first: name, label, and what is said of it."""
 
 
 class Folders:
@@ -227,30 +224,30 @@ class Folders:
                 f"{printable(str(folder))} is hidden or one of the system's folders; choose another, or add it in a "
                 "terminal: evenreel index FOLDER."
             )
+        name = shown(str(folder), self._home)
         try:
             if not folder.is_dir():
-                raise NotFoundError(f"There is no folder {self.shown(str(folder))}; choose another.")
+                raise NotFoundError(f"There is no folder {name}; choose another.")
             os.scandir(folder).close()
         except OSError as error:
             why = (error.strerror or str(error)).lower()
-            shown = self.shown(str(folder))
-            raise UsageError(f"{shown} cannot be opened ({why}); make it readable or choose another.") from error
+            raise UsageError(f"{name} cannot be opened ({why}); make it readable or choose another.") from error
         return folder
 
-    def check_can_be_added(self, folder: Path, added: Iterable[str], *, has_video: bool) -> None:
-        """Refuse a whole disk or home folder, one that the library has, and one without a video."""
+    def hindrance(self, folder: Path, added: Iterable[str], *, has_video: bool) -> str:
+        """Say why a folder cannot be added: it is a whole disk or home, is in the library, or holds no video."""
         if folder in self._places or folder == Path(folder.anchor):
             whole = "Your whole home folder" if folder == self._home else "A whole disk"
-            raise UsageError(
+            return (
                 f"{whole} is too much to add at once: choose a folder in it, or add it in a terminal: evenreel index "
                 "FOLDER."
             )
         if is_below(folder, added):
-            raise UsageError(
-                f"{printable(folder.name)} is in the library already; look for new videos in it instead of adding it."
-            )
+            name = printable(folder.name)
+            return f"{name} is in the library already; look for new videos in it instead of adding it."
         if not has_video:
-            raise UsageError(f"There is no video in {self.shown(str(folder))}; choose a folder that holds some.")
+            return f"There is no video in {shown(str(folder), self._home)}; choose a folder that holds some."
+        return ""
 
     def listing(self, path: str, added: Iterable[str] = ()) -> FolderListing:
         folder, added = self.find(path), tuple(added)
@@ -262,29 +259,18 @@ class Folders:
             videos, one_more = count_videos(one, share)
             inside.append(FolderInside(name=name, path=str(one), videos=videos, more=one_more))
         videos, more = here + sum(one.videos for one in inside), more or any(one.more for one in inside)
-        hindrance = ""
-        try:
-            self.check_can_be_added(folder, added, has_video=bool(videos or more))
-        except UsageError as error:
-            hindrance = str(error)
         return FolderListing(
             name=self._name(folder),
             path=str(folder),
             videos=videos,
             more=more,
-            hindrance=hindrance,
+            hindrance=self.hindrance(folder, added, has_video=bool(videos or more)),
             added=is_below(folder, added),
             places=[Place(name=self._name(one), path=str(one)) for one in self._places if one.is_dir()],
             trail=self._trail(folder),
             folders=inside,
             left_out=left_out,
         )
-
-    def shown(self, folder: str) -> str:
-        """Return a folder as a person knows it: below the home folder where it is there, else its path."""
-        path = Path(folder)
-        inside = path.relative_to(self._home).as_posix() if path.is_relative_to(self._home) else folder
-        return "Your home folder" if inside == "." else printable(inside)
 
     def _name(self, folder: Path) -> str:
         return "Home" if folder == self._home else printable(folder.name or str(folder))
@@ -322,6 +308,13 @@ class Folders:
         return sorted(names, key=lambda one: (one[0].casefold(), one[0])), left_out
 
 
+def shown(folder: str, home: Path) -> str:
+    """Return a folder as a person knows it: below the home folder where it is there, else its path."""
+    path = Path(folder)
+    inside = path.relative_to(home).as_posix() if path.is_relative_to(home) else folder
+    return "Your home folder" if inside == "." else printable(inside)
+
+
 def folders_here(*, with_token: bool = False) -> Folders:
     """The folders of this machine; those outside the home folder need a token where others are logged in."""
     try:
@@ -356,7 +349,6 @@ def is_below(folder: Path, others: Iterable[str]) -> bool:
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """What is in a folder; nothing where it cannot be looked at."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         yield from entries
 
@@ -443,8 +435,6 @@ class Run:
 
 
 class Adder:
-    """Indexes folders, one run at a time, which can be paused; the state is that of the run."""
-
     def __init__(self, library: Path) -> None:
         self._library = library
         self._lock = threading.RLock()
@@ -504,7 +494,6 @@ class Adder:
             return self._told
 
     def resume(self, model: str | None = None) -> Indexing:
-        """Go on with what was begun, as it was or with another model."""
         with self._lock:
             if self._order is None:
                 raise UsageError("Nothing was begun that could go on; add a folder.")
@@ -587,19 +576,15 @@ class Adder:
                     self._note(left, state, pid)  # where another server holds the library, what that one does
 
     def _said(self, state: RunState, sentence: str = "", stage: str = "") -> Indexing:
-        places = self._order.places if self._order else ()
-        try:
-            shown = list(map(folders_here().shown, places))
-        except UsageError:  # there is no home folder any more
-            shown = [printable(os.path.basename(place)) for place in places]
+        home = Path(os.path.realpath(os.path.expanduser("~")))
+        folders = [shown(place, home) for place in self._order.places] if self._order else []
         watches = self._order is not None and self._order.watch
-        return Indexing(state=state, sentence=sentence, folders=shown, watches=watches, stage=stage)
+        return Indexing(state=state, sentence=sentence, folders=folders, watches=watches, stage=stage)
 
     def _note(self, order: RunOrder, state: RunState, pid: int) -> None:
         try:
             with replacing(self._library / NOTE) as part:
-                told = {"state": state, "pid": pid, "order": asdict(order)}
-                part.write_text(json.dumps(told), encoding="utf-8")
+                part.write_text(json.dumps({"state": state, "pid": pid, "order": asdict(order)}), encoding="utf-8")
         except OSError as error:
             why = (error.strerror or str(error)).lower()
             raise UsageError(
@@ -630,8 +615,6 @@ def reads_text(library: Library) -> bool:
 
 
 class AddingApi:
-    """Routes that browse the home folder, and start, pause and stop adding, for who sits at the server's machine."""
-
     def __init__(self, desk: Desk, library: Path, settings: ServeSettings) -> None:
         self._desk, self._library, self._settings = desk, library, settings
         self.adder = Adder(library)
@@ -639,8 +622,8 @@ class AddingApi:
     def router(self, *, adds: bool = True) -> APIRouter:
         """Make the router; without `adds`, what was set aside can still be tried again, also from elsewhere."""
         router = APIRouter(prefix="/api/v1")
-        add_reading(router, "/retry", self.retry_state, about("How trying again goes.", Retry))
-        described = about("Try again what was set aside.", Retry)
+        add_reading(router, "/retry", self.adder.retry_state, about("How trying again goes.", Retry))
+        described = about("Try skipped files again.", Retry)
         router.add_api_route("/retry", self.retry, methods=["POST"], status_code=202, **described)
         local = APIRouter(dependencies=[Depends(self.check_local)])
         add_reading(local, "/folders", self.folders, about("Folders that can be added.", FolderListing, 404))
@@ -652,9 +635,6 @@ class AddingApi:
 
     async def retry(self) -> Retry:
         return await self._desk.query(self.adder.retry)
-
-    async def retry_state(self) -> Retry:
-        return self.adder.retry_state()
 
     def start(self) -> None:
         if self._settings.workers == 1 and is_loopback(self._settings.host) and not is_published(self._library):
@@ -681,9 +661,8 @@ class AddingApi:
             self.adder.check_free()
             run = await self._planned(order)
             return await self._with_choices(await asyncio.to_thread(self.adder.start, run))
-        if order.action == "resume" and order.model is not None:
-            self._check_choice(order.model)
-            await self._desk.query(_check_has_no_model)
+        if order.action == "resume":
+            await self._desk.query(partial(_check_model, order.model))
         acts = {"pause": self.adder.pause, "stop": self.adder.stop}
         act = acts.get(order.action, lambda: self.adder.resume(order.model))
         return await self._with_choices(await asyncio.to_thread(act))
@@ -693,57 +672,48 @@ class AddingApi:
             return told.model_copy(update={"can_add": False})
         if told.state == "running":
             return told
-        lacks_model, hears = await self._desk.query(lambda library: (_lacks_model(library), _hears(library)))
-        models = await asyncio.to_thread(_model_choices) if lacks_model else []
+        model, hears = await self._desk.query(lambda library: (library.stats().model, _hears(library)))
+        models = await asyncio.to_thread(_model_choices) if model is None else []
         speech = None if hears else await asyncio.to_thread(_speech_choice)
-        words_only = told.words_only and lacks_model
+        words_only = told.words_only and model is None
         return told.model_copy(update={"models": models, "speech": speech, "words_only": words_only})
-
-    @staticmethod
-    def _check_choice(model: str | None) -> None:
-        if model is not None and model not in {choice.name for choice in MODELS}:
-            raise UsageError(f"There is no choice {printable(model)}; GET /api/v1/indexing lists them as models.")
 
     async def _planned(self, order: IndexingOrder) -> RunOrder:
         if is_published(self._library):
-            raise UsageError("A published snapshot is only read; add folders to the library that it was made of.")
-        self._check_choice(order.model)
+            raise UsageError(ONLY_READ)
         folder, has_video = None, True
         if order.folder is not None:
             folder = await asyncio.to_thread(self._folders().find, order.folder)
             has_video = await asyncio.to_thread(count_videos, folder, LOOKED_FOR) != (0, False)
 
         def planned(library: Library) -> RunOrder:
+            _check_model(order.model, library)
+            places = (*library.roots(), *library.single_files())
             if folder is not None:
-                self._folders().check_can_be_added(folder, _added(library), has_video=has_video)
-            places = (str(folder),) if folder is not None else (*library.roots(), *library.single_files())
-            places = tuple(filter(os.path.exists, places))
+                places = (str(folder),)
+                if hindrance := self._folders().hindrance(folder, _added(library), has_video=has_video):
+                    raise UsageError(hindrance)
+            places, watch = tuple(filter(os.path.exists, places)), order.action == "watch"
             if not places:
                 raise UsageError(
                     "No folder of the library is there to be looked at again; add one, or connect its disk."
                 )
-            if order.model is not None:
-                _check_has_no_model(library)
+            if watch and all(map(os.path.isfile, places)):
+                raise UsageError("The library holds single files only; add a folder to have it watched.")
             speech = SPEECH_MODEL if order.speech and not _hears(library) else None
-            watch, reads = order.action == "watch", reads_text(library)
-            return RunOrder(str(library.path), places, order.model, reads, watch, speech=speech)
+            return RunOrder(str(library.path), places, order.model, reads_text(library), watch, speech=speech)
 
-        run = await self._desk.query(planned)
-        if run.watch and all(map(os.path.isfile, run.places)):
-            raise UsageError("The library holds single files only; add a folder to have it watched.")
-        return run
+        return await self._desk.query(planned)
 
 
 def _added(library: Library) -> tuple[str, ...]:
     return library.roots(with_files=True)
 
 
-def _lacks_model(library: Library) -> bool:
-    return library.stats().model is None
-
-
-def _check_has_no_model(library: Library) -> None:
-    if not _lacks_model(library):
+def _check_model(name: str | None, library: Library) -> None:
+    if name is not None and name not in MODELS:
+        raise UsageError(f"There is no choice {printable(name)}; GET /api/v1/indexing lists them as models.")
+    if name is not None and library.stats().model is not None:
         raise UsageError("The library has its model already; evenreel reindex --model MODEL exchanges it.")
 
 
@@ -757,12 +727,11 @@ def _hears(library: Library) -> bool:
 def _model_choices() -> list[ModelChoice]:
     from evenreel.encoders.loading import download_bytes
 
-    named = {DEFAULT: DEFAULT_MODEL}
+    sizes = {DEFAULT: download_bytes(DEFAULT_MODEL), WORDS_ONLY: 0}
+    sizes |= {name: download_bytes(name) for name in MODELS if name not in sizes}
     return [
-        one
-        if one.name == WORDS_ONLY
-        else one.model_copy(update={"download_bytes": download_bytes(named.get(one.name, one.name))})
-        for one in MODELS
+        ModelChoice(name=name, label=label, about=text, download_bytes=sizes[name])
+        for name, (label, text) in MODELS.items()
     ]
 
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from evenreel.config import AUTO, DEFAULT_MODEL, IndexSettings
 from evenreel.errors import DownloadError, EncoderError, EvenreelError, NotFoundError
-from evenreel.extras import needed_extra
-from evenreel.features.pool import Download, Forecast, NoProgress, VideoProgress, is_held
+from evenreel.extras import Download, needed_extra
+from evenreel.features.pool import Forecast, NoProgress, VideoProgress, is_held
 from evenreel.files import printable
 from evenreel.wording import count
 
@@ -220,8 +220,8 @@ def watch(order: RunOrder) -> None:
 def _sentence(report: IndexReport, order: RunOrder) -> str:
     taken, aside = report.indexed + report.recognised, len(report.set_aside)
     if order.retry:
-        return f"{count(taken, 'file')} taken in; {count(aside, 'file')} still skipped."
-    parts = [f"{count(taken, 'video')} taken in" if taken or not report.unchanged else "Nothing is new"]
+        return f"{count(taken, 'file')} added; {count(aside, 'file')} still skipped."
+    parts = [f"{count(taken, 'video')} added" if taken or not report.unchanged else "Nothing is new"]
     if report.heard:
         parts.append(f"speech looked for in {count(report.heard, 'video')}")
     if aside:

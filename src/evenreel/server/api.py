@@ -560,8 +560,6 @@ def asked_for(
 
 @dataclass(frozen=True)
 class PictureWays:
-    """How a picture, or a moment of a clip, is searched for."""
-
     fold: Fold = True
     q: Words = ""
 

@@ -502,7 +502,6 @@ class Login:
         self._html = STATIC.joinpath("login.html").read_text("utf-8")
 
     async def answer(self, scope: Scope, receive: Receive) -> Response | None:
-        """Return the response to a request that may not go on; None where it may."""
         path = scope["path"]
         if path == SESSION:
             return await self._log_in(Request(scope, receive))

@@ -90,8 +90,6 @@ Made = tuple[Path, str, HandoverReport]  # a file that was made, its media type,
 
 
 class Exports:
-    """Makes exports, one request at a time; shows files of clips in the file manager."""
-
     def __init__(self, desk: Desk, playback: Playback, settings: ServeSettings) -> None:
         self._desk, self._playback, self._settings = desk, playback, settings
         self._waiting = self._sending = 0

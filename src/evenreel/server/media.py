@@ -37,9 +37,8 @@ from evenreel.errors import MediaError, NotFoundError
 from evenreel.features.pool import TRANSIENT
 from evenreel.features.shards import SIDE_PX, read_still
 from evenreel.files import printable, replacing
-from evenreel.library.contents import ClipMedia, Located, SameContent
+from evenreel.library.contents import ClipMedia, Located, SameContent, check_unchanged
 from evenreel.library.search.query import decode_image, image_worker
-from evenreel.media.picture import BT709
 from evenreel.media.sampling import EverySeconds, Part
 from evenreel.media.workers import FileStamp, Worker
 from evenreel.media.workers import Message as Told
@@ -91,10 +90,9 @@ DECODING, QUEUED = 2, 16
 """Most pictures to search by that are decoded at a time in all workers, and that are received or waiting; a decoded one
 may take some hundred megabytes."""
 PREVIEW_SIDE_PX = 480
-PREVIEW_RATE = 30
+PREVIEW_RATE, PREVIEW_OPTIONS = 30, {"preset": "veryfast", "crf": "26"}
 LAST_S = 1e-3  # seconds before the end of a video at which its last frame is still on screen
-LIMITED_RANGE = 1
-TICKS = 90_000  # ticks of a preview's clock in a second
+CLOCK = Fraction(90_000)  # ticks of a preview in a second
 
 NOT_HERE = (
     "This clip cannot be played here: a published snapshot has no videos, and the file is not where it was indexed."
@@ -255,8 +253,6 @@ class _HungUpError(Exception):
 
 
 class Playback:
-    """Opens the files of clips and sends them, in threads of its own."""
-
     def __init__(self, desk: Desk, settings: ServeSettings) -> None:
         self._desk = desk
         self._playing, self._most = 0, max(1, int(settings.connections * MOST_OF_ALL))
@@ -327,9 +323,10 @@ class Playback:
 
     async def _compare(self, clip_id: str, file: Located, found: os.stat_result) -> Located:
         """The file as it is now; it is read through in the background where only its times have changed."""
-        if file.is_unchanged(found) or found.st_size != file.stamp.size:
+        now = FileStamp.of(found)
+        if now == file.stamp or now.size != file.stamp.size:
             return self._same.check(clip_id, file, found)
-        key = (file.path, FileStamp.of(found))
+        key = (file.path, now)
 
         def forget(done: asyncio.Future[Located]) -> None:
             del self._comparing[key]
@@ -510,7 +507,7 @@ class Pictures:
 
     def _paint_still(self, worker: Worker, kept: Path, file: Located, task: dict[str, object]) -> bytes:
         made = b"".join(array.tobytes() for _, array in worker.run(task) if array is not None)
-        _check_unchanged(file)
+        check_unchanged(file.path, file.stamp)  # what was painted is the clip's only if the file was until now
         try:
             self._make_cache()
             with replacing(kept) as part:
@@ -526,7 +523,7 @@ class Pictures:
         with replacing(kept) as part:
             for _ in worker.run({**task, "out": str(part)}):
                 pass
-            _check_unchanged(file)
+            check_unchanged(file.path, file.stamp)
             size_bytes = part.stat().st_size
         self._note_written(size_bytes)
         return b""
@@ -563,16 +560,6 @@ def trim(folder: Path, most_bytes: int) -> None:
 
 def _round_up(width: int) -> int:
     return next((known for known in STILL_WIDTHS if known >= width), STILL_WIDTHS[-1])
-
-
-def _check_unchanged(file: Located) -> None:
-    """What was painted belongs to the clip only if the file was its file until now."""
-    try:
-        unchanged = file.is_unchanged(os.stat(file.path, follow_symlinks=False))
-    except OSError:
-        unchanged = False
-    if not unchanged:
-        raise MediaError("changed_while_reading", "the file has changed since it was indexed")
 
 
 class Uploads:
@@ -626,7 +613,6 @@ class OneMoment:
     time_s: float
 
     def times(self, start_s: float, end_s: float) -> Iterator[float]:
-        """Return the one moment, or the last one if the video ends before it."""
         return iter([max(start_s, min(self.time_s, end_s - LAST_S))])
 
     def capped(self, duration_s: float, max_frames: int) -> OneMoment:
@@ -671,24 +657,17 @@ class PictureReader:
 
 def _encode(container: OutputContainer, frames: Iterator[Frame], start_s: float) -> Iterator[Told]:
     """Write frames into a file whose shorter side is at most `PREVIEW_SIDE_PX`, and even as the codec needs it."""
-    import av
+    from evenreel.media.encode import add_h264, encoded
 
     stream = None
     for frame in frames:
         if stream is None:
             height, width = frame.pixels.shape[:2]
             factor = min(1.0, PREVIEW_SIDE_PX / min(height, width)) / 2
-            stream = container.add_stream("libx264", rate=PREVIEW_RATE, options={"preset": "veryfast", "crf": "26"})
-            stream.width, stream.height = 2 * max(1, round(width * factor)), 2 * max(1, round(height * factor))
-            stream.pix_fmt, context = "yuv420p", stream.codec_context
-            context.time_base = Fraction(1, TICKS)
-            context.colorspace = context.color_primaries = context.color_trc = BT709
-            context.color_range = LIMITED_RANGE
-        made: Any = av.VideoFrame.from_ndarray(frame.pixels, format="rgb24").reformat(
-            stream.width, stream.height, "yuv420p", dst_colorspace="ITU709", dst_color_range="MPEG"
-        )
-        made.pts, made.time_base = round(max(0.0, frame.time_s - start_s) * TICKS), Fraction(1, TICKS)
-        container.mux(stream.encode(made))
+            size = 2 * max(1, round(width * factor)), 2 * max(1, round(height * factor))
+            stream = add_h264(container, size, Fraction(PREVIEW_RATE), CLOCK, PREVIEW_OPTIONS)
+        tick = round(max(0.0, frame.time_s - start_s) * CLOCK)
+        container.mux(encoded(stream, frame.pixels, tick, CLOCK))
         yield {"time_s": frame.time_s}, None
     if stream is not None:
         container.mux(stream.encode(None))

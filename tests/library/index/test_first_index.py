@@ -15,7 +15,7 @@ from evenreel.library import index_folders, open_library, verify
 from evenreel.library.index.run import make_empty
 from evenreel.library.index.stages import ReadingStage
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import CATALOG, library_lock, open_for_writing
+from evenreel.library.store.catalog import library_lock, open_for_writing
 from tests.forked import context
 from tests.in_process import run_here
 from tests.library.videos import write_folder
@@ -71,16 +71,6 @@ def test_no_library_is_left_where_the_model_cannot_be_had(
     monkeypatch.undo()
     assert index_folders([videos], library, SEEN).indexed == 2
     assert verify(library) == []
-
-
-def test_an_empty_library_that_was_there_before_stays(
-    tmp_path: Path, videos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    open_for_writing(tmp_path / "library").close()
-    monkeypatch.setattr(encoders, "load_encoder", refuses(EncoderError("The model cannot be had.")))
-    with pytest.raises(EncoderError):
-        index_folders([videos], tmp_path / "library", SEEN)
-    assert (tmp_path / "library" / CATALOG).exists()
 
 
 def test_a_second_indexer_takes_nothing_of_the_first_back(tmp_path: Path, videos: Path) -> None:

@@ -69,6 +69,11 @@ def test_two_passes_end_where_one_does(videos: Path, library: Path, tmp_path: Pa
     assert index(videos, library, passes=2).did_nothing
 
 
+def test_without_a_model_only_words_are_said_to_be_read(videos: Path, library: Path) -> None:
+    index(videos, library, progress := Telling(), model=None)
+    assert {told.stage for told in progress.told} == {"words"}
+
+
 def test_a_clip_is_searched_by_its_pictures_before_any_words_are_read(
     videos: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,8 +90,18 @@ def test_speech_is_a_tick_with_its_price_or_the_reason_why_not(visits: Visits) -
     expect(dialog).to_contain_text("Hearing speech needs faster_whisper.")
 
 
+def test_new_videos_are_looked_for_from_the_library(visits: Visits) -> None:
+    page, script = opened(visits, Indexing(state="idle"), Indexing(state="running", folders=["Videos"]))
+    page.get_by_role("link", name="Library").click()
+    expect(page.locator(".holdings")).to_contain_text("Model ")
+    page.get_by_role("button", name="Look for new videos").click()
+    expect(page.get_by_role("region", name="Adding videos")).to_contain_text("Adding Videos")
+    expect(page.get_by_role("button", name="Look for new videos")).to_be_hidden()
+    assert script.orders == [{"action": "start", "model": None}]
+
+
 def test_a_server_that_is_busy_for_a_moment_is_asked_again(visits: Visits) -> None:
     visits.expected.append("status of 503")
-    done = Indexing(state="done", folders=["Videos"], sentence="3 videos taken in.")
+    done = Indexing(state="done", folders=["Videos"], sentence="3 videos added.")
     page, _ = opened(visits, Indexing(state="running", folders=["Videos"]), 503, done)
-    expect(page.get_by_role("region", name="Adding videos")).to_contain_text("3 videos taken in.")
+    expect(page.get_by_role("region", name="Adding videos")).to_contain_text("3 videos added.")

@@ -138,7 +138,7 @@ def test_a_download_that_failed_is_tried_again_paused_and_gone_on_with(
         expect(run.get_by_role("heading")).to_have_text("Paused: Videos")
         hub.bytes_a_second = None
         run.get_by_role("button", name="Go on").click()
-        expect(run).to_contain_text("3 videos taken in.")
+        expect(run).to_contain_text("3 videos added.")
         assert all(sent < 1.5 * (hub.models[model] / name).stat().st_size for (model, name), sent in hub.sent.items())
         wait_for(int(visits.address.rpartition(":")[2]), "/api/v1/health", "model", {"ready"})
         page.keyboard.press("/")
@@ -155,15 +155,20 @@ def test_without_a_network_words_only_find_and_pictures_can_be_added_later(
         expect(run).to_contain_text("The model cannot be downloaded: there is no network.")
         looked_at(page)
         run.get_by_role("button", name="Search by words only for now").click()
-        expect(run).to_contain_text("3 videos taken in.")
-        run.get_by_role("button", name="Search pictures too").click()
-        chooser = page.get_by_role("dialog", name="Add a folder")
-        expect(chooser.get_by_role("radio", name="Words only")).to_be_checked()
+        expect(run).to_contain_text("3 videos added.")
+        page.goto(f"{visits.address}/?q=a+dog+on+a+beach")
+        expect(page.get_by_placeholder("Words on screen, words said, or a name")).to_be_visible()
+        expect(page.locator("#results")).to_contain_text("Pictures are not searched here")
+        looked_at(page)
+        page.locator("#results").get_by_role("button", name="Search pictures too").click()
+        chooser = page.get_by_role("dialog", name="Search pictures too")
+        expect(chooser.get_by_role("radio", name="recommended")).to_be_focused()
+        looked_at(page)
         chooser.get_by_role("radio", name="small").check()
-        chooser.get_by_role("button", name="Look again").click()
+        chooser.get_by_role("button", name="Look at the pictures").click()
+        expect(run).to_contain_text("3 videos added.")
         expect(run.get_by_role("button", name="Search pictures too")).to_be_hidden()
-        expect(run).to_contain_text("3 videos taken in.")
-        page.keyboard.press("/")
+        page.goto(visits.address)
         search(page, "star")
         assert names(page)[0] == "star.mp4"
 
@@ -172,6 +177,7 @@ def test_from_nothing_to_a_hit_by_keyboard_alone(visits: Visits, new_user: NewUs
     page = visits.open(look=Look(still=True))
     invitation = page.get_by_role("button", name="Add a folder of videos")
     expect(invitation).to_be_visible()
+    expect(page.get_by_role("button", name="Filters")).to_be_hidden()  # there is nothing to filter
     looked_at(page)
 
     press(page, invitation)
@@ -193,7 +199,7 @@ def test_from_nothing_to_a_hit_by_keyboard_alone(visits: Visits, new_user: NewUs
     expect(run.get_by_role("heading")).to_have_text(re.compile("Adding Videos|Added Videos"))
     looked_at(page)
     expect(run).to_contain_text("Added Videos")
-    expect(run).to_contain_text("3 videos taken in.")
+    expect(run).to_contain_text("3 videos added.")
     expect(page.get_by_role("region", name="Home")).to_contain_text("3 clips")
     looked_at(page)
 

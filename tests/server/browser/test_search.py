@@ -269,12 +269,6 @@ FOLDERS = ("", "a_b", "a_b/c", "aXb", "aXb/c", "a_b c", "a_b0", "a_b.d/e", "A_b/
 COMPOSED = """(conditions) => import('/static/conditions.js').then(({compose}) => compose(conditions, ''))"""
 
 
-def browsed(page: Page) -> list[str]:
-    """The names that are listed without a query."""
-    expect(page.locator("#browsed-summary")).to_be_visible()
-    return page.locator("#browsed .card h3").all_text_contents()
-
-
 def test_what_others_wrote_into_the_browser_s_memory_is_no_search(visits: Visits) -> None:
     page = visits.open("/")
     for kept in ("{", '{"a": 1}', "[1, null, []]", '"harbour"'):

@@ -13,7 +13,7 @@ from evenreel.corpus.counterparts import groups_of
 from evenreel.errors import CorpusError
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.evaluation.clusters import AUTO, clusters_of
-from evenreel.types import Corpus, ScoreBlocks
+from evenreel.types import CAMERA, Corpus, ScoreBlocks
 
 EVERY_GROUP = "all generated"
 
@@ -68,7 +68,7 @@ class SourceGallery:
             raise CorpusError(
                 f"Of the clips in the scores {int(real.sum()):,} are real and {int((~real).sum()):,} generated; an "
                 "audit of sources needs both: the column source of the corpus's clips names the generator of each "
-                "generated one."
+                f"generated one, and is {CAMERA}, real or empty for the others."
             )
         of_one = {name: np.array([group == name for group in groups]) for name in names} if len(names) > 1 else {}
         clip_of = dict(corpus.captions.select("caption_id", "clip_id").rows())

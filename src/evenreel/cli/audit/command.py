@@ -106,7 +106,7 @@ def audit(
     if report:
         check_place(report)
     if searched.library is not None:
-        queries = _named(searched.queries, "--library", "--queries")
+        queries = _named(searched.queries, "--library goes with --queries")
         results = _of_library(
             wanted,
             searched.library,
@@ -117,7 +117,7 @@ def audit(
         )
     else:
         folders = edited_folders(given.edited_corpus, wanted)
-        folder = _named(given.corpus, "--scores", "--corpus")
+        folder = _named(given.corpus, "--scores goes with --corpus, a folder or table (clip_id, text, duration_s)")
         parts = AuditedParts(folder, given.split, given.train_split, tail, folders, given.kinds)
         systems = system_names(given.scores)
         files = edited_files(given.edited, len(systems))
@@ -240,9 +240,9 @@ def _check_edits(names: Sequence[str], edited: Sequence[str], *, of_a_library: b
         )
 
 
-def _named(path: Path | None, one: str, other: str) -> Path:
+def _named(path: Path | None, both: str) -> Path:
     if path is None:
-        raise UsageError(f"{one} goes with {other}; give both.")
+        raise UsageError(f"{both}; give both.")
     return path
 
 

@@ -126,6 +126,8 @@ def evaluate(
     show_evaluation(evaluations, comparison, as_json, made, together)
     if files.html:
         write_page(evaluation_page(evaluations, job.part, comparison, settings, together), files.html, made)
+        if not as_json:
+            typer.echo(f"The page with figures: {files.html}")
     if together:
         write_side_by_side(files, together)
     write_for_hub(files, systems.files[0], next(iter(evaluations.values())), systems.split)
@@ -225,9 +227,11 @@ class _Job:
 
     def evaluate(self, path: Path) -> Evaluation:
         """Figures of one file, with what was noticed while it was read."""
+        from evenreel.evaluation.fitted import served
+
         notices: list[str] = []
         scores = self._load(path, notices.append)
-        directions = self._directions(scores, notices)
+        directions = self.settings.directions if self.choice.direction else served(scores, notices.append)
         with share_bar(f"ranking {path.name}") as progress:
             if self.correction.rescore is None:
                 found = self._figures(scores, directions, progress)
@@ -249,29 +253,12 @@ class _Job:
 
     def _load(self, path: Path, notice: Callable[[str], object]) -> ScoreBlocks:
         from evenreel.evaluation import load_scores
-        from evenreel.evaluation.fitted import tell_of_gaps
-        from evenreel.evaluation.listed import ListedScores
         from evenreel.evaluation.scores import read_scores
 
         queries, partial = _asked(self.choice, self.settings), self.settings.partial
         if self.truth:
-            for sentence in self.truth.notices:
-                notice(sentence)
-            scores = self.truth.fitted(read_scores(path, queries=queries), str(path), partial=partial)
-            if isinstance(scores, ListedScores):
-                tell_of_gaps(scores, notice)
-            return scores
+            return self.truth.fitted(read_scores(path, queries=queries), str(path), notice, partial=partial)
         return load_scores(path, self.part, partial=partial, queries=queries, whole=self.whole, notice=notice)
-
-    def _directions(self, scores: ScoreBlocks, notices: list[str]) -> tuple[Direction, ...]:
-        """Those that were asked for; without being asked, lists with gaps serve only the side that they belong to."""
-        from evenreel.evaluation.listed import ListedScores
-
-        if self.choice.direction or not isinstance(scores, ListedScores) or scores.about.complete:
-            return self.settings.directions
-        other = "v2t" if scores.queries == "t2v" else "t2v"
-        notices.append(f"The lists are for {scores.queries} only, so {other} is left out; --direction asks for it.")
-        return (scores.queries,)
 
     def _figures(self, scores: ScoreBlocks, directions: tuple[Direction, ...], progress: Progress) -> Evaluation:
         from evenreel.evaluation import evaluate as evaluate_scores

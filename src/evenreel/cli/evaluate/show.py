@@ -123,13 +123,14 @@ def _show_comparison(out: Console, baseline: str, comparison: Comparison) -> Non
 
 
 def _differences(direction: str, rows: Sequence[Difference], confidence: float) -> Table:
-    names = ("difference", f"{percent(confidence)} interval", "p", "p (Holm)", "Wilcoxon", "better/alike/worse")
-    table = table_of((direction, "system", *names), words=2)
-    table.columns[1].overflow = "fold"
+    named = ["system"] if len({row.system for row in rows}) > 1 else []  # the sentence below names one alone
+    names = ("difference", f"{percent(confidence)} interval", "p", "p (Holm)", "Wilcoxon", "better/ alike/ worse")
+    table = table_of((direction, *named, *names), words=1 + len(named))
+    table.columns[len(named)].overflow = "fold"
     for row in rows:
         metric, system, difference, *sure, wins, ties, losses = difference_cells(row)
         shown = f"[bold]{difference}[/]" if row.p_holm <= 1 - confidence else difference
-        table.add_row(metric, safe(system), shown, *sure, f"{wins}/{ties}/{losses}")
+        table.add_row(metric, *[safe(system)][: len(named)], shown, *sure, f"{wins}/{ties}/{losses}")
     return table
 
 

@@ -25,6 +25,7 @@ from evenreel.errors import CorpusError
 from evenreel.parquet_files import scan_table
 
 CLIP_NAMES = ("clip_id", "video_id", "videoID", "clip_name", "video", "video_path", "path", "file_name")
+_FORM = "; a row is a caption of a clip, or clips.csv and captions.csv are in one FOLDER: corpus import table FOLDER"
 TEXT_NAMES = ("text", "caption", "sentence", "description", "captions", "sentences", "enCap")
 CLASS_NAMES = ("verb_classes", "noun_classes")
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
@@ -228,7 +229,7 @@ def _first(rows: pl.DataFrame, names: Sequence[str], where: str) -> str:
     for name in names:
         if name in rows.columns:
             return name
-    raise CorpusError(f"{where} has none of the columns {', '.join(names)}; it has: {', '.join(rows.columns)}.")
+    raise CorpusError(f"{where} has none of the columns {', '.join(names)}; it has: {', '.join(rows.columns)}{_FORM}.")
 
 
 def _flat(frame: pl.DataFrame, where: str, *more: str) -> pl.DataFrame:

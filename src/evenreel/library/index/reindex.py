@@ -21,14 +21,14 @@ from typing import Any
 from evenreel.config import IndexSettings, as_path, as_paths, check_settings_kind
 from evenreel.errors import LibraryError, UsageError
 from evenreel.features.clip_reader import merge
-from evenreel.features.pool import NoProgress, StagedProgress, telling
+from evenreel.features.pool import NoProgress, StagedProgress
 from evenreel.features.shards import DamagedShardError, Shard, read_shard, shard_path, tidy_shards, write_shard
 from evenreel.files import file_at, printable
 from evenreel.library.check import rebuild_vectors
 from evenreel.library.contents import single_files
 from evenreel.library.index import scan
 from evenreel.library.index.run import RunParts, finish_exchange, run_stages, waiting_shards, writing
-from evenreel.library.index.stages import fetch_models, load, made_with
+from evenreel.library.index.stages import load, made_with
 from evenreel.library.people import drop_gone_clips
 from evenreel.library.store import catalog
 from evenreel.library.store.fulltext import remove_about
@@ -69,7 +69,7 @@ def reindex(
     catalog.open_for_reading(library).close()
     check_licence(model, settings.accept_licence)
     progress = progress or NoProgress()
-    fetch_models(replace(settings, model=model, speech=None), telling(progress))
+    RunParts(progress).fetch_models(replace(settings, model=model, speech=None))
     with writing(library) as connection:
         store, encoder = Store(library, connection, {}), load(model, settings)
         _begin(store, encoder, anew)

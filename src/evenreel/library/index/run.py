@@ -30,7 +30,9 @@ from evenreel.config import (
     as_paths,
     check_settings_kind,
 )
+from evenreel.encoders import loading
 from evenreel.errors import LibraryError, MediaError, UsageError
+from evenreel.extras import Download
 from evenreel.features import pool
 from evenreel.features.clip_reader import READER, ClipReader, OtherWindowsError, SharedModel, WantedStages
 from evenreel.features.shards import remove_shards, shard_files, shard_path, tidy_shards
@@ -44,6 +46,7 @@ from evenreel.library.store.vectors import FRAMES, SOUNDS
 from evenreel.library.store.writer import FoundFile, Store, closing_error, vectors_files, vectors_path
 from evenreel.media.sampling import Part
 from evenreel.media.workers import FileStamp, Worker, stamp
+from evenreel.speech.recogniser import locate_speech_model
 from evenreel.types import Encoder
 
 LOST = "its features were gone from the library, so it was read anew"
@@ -62,6 +65,19 @@ class RunParts:
     machines: Machines | None = None  # that read and encode; None for this one alone
     brake: pool.Brake = field(default_factory=pool.Brake)  # ends the run early
     encoders: dict[str, Encoder] = field(default_factory=dict)  # loaded models by name; those of the run are added
+
+    def fetch_models(self, settings: IndexSettings) -> None:
+        """Download what this machine lacks of the models that a run names, before anything is read or written."""
+
+        def told(download: Download) -> None:
+            if self.brake.halted:
+                raise pool.RunHaltedError
+            self.progress.download(download)
+
+        if settings.model is not None and settings.model not in self.encoders:
+            loading.locate(settings.model, told=told)
+        if settings.speech not in (None, AUTO):
+            locate_speech_model(str(settings.speech), told=told)
 
 
 def index_folders(
@@ -137,7 +153,7 @@ def index_found(
     """Bring a library up to date with files that were found, and what tables say of them; see `index_folders`."""
     parts = parts or RunParts()
     if found.files and not (library / catalog.CATALOG).exists():
-        fetch_models(resolve(settings, {}, library), parts)
+        parts.fetch_models(resolve(settings, {}, library))
     with writing(library, taken_back=True) as connection:
         if (library / ARRIVING).exists():  # of a run with Ray that was killed
             clear_arrivals(library)
@@ -195,7 +211,7 @@ def run_stages(
     meta = store.meta()
     settings = resolve(settings, meta, store.library)
     if found.files:
-        fetch_models(replace(settings, model=None), parts)  # that of pictures where a file is new
+        parts.fetch_models(replace(settings, model=None))  # that of pictures where a file is new
     report = scan.IndexReport(set_aside=list(tables_aside))
     with ExitStack() as opened:
         run = scan.IndexRun(store, found, settings, report, parts.progress, parts.brake, opened)
@@ -228,7 +244,7 @@ class _Job:
         tidy_shards(store.library / catalog.STILLS)
         plan = self._plan(stages.BOTH)
         if plan.work:
-            fetch_models(self._settings, self._parts)
+            self._parts.fetch_models(self._settings)
         own, model = self._meta.get("model"), self._settings.model
         if own is None and model is None:
             store.begin((), {"model": ""})  # a new library without vision
@@ -540,7 +556,6 @@ def seconds_a_second(
 
 def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> IndexSettings:
     """Replace `auto` in settings by what the library was made with, else by the defaults."""
-    from evenreel.encoders.loading import check_licence
     from evenreel.media import parse_rule
 
     sampled = meta.get("rule")
@@ -553,14 +568,8 @@ def resolve(settings: IndexSettings, meta: Mapping[str, str], library: Path) -> 
     own = meta.get("model", meta.get("encoder_id"))
     model = (DEFAULT_MODEL if own is None else own or None) if settings.model == AUTO else settings.model
     if model and model not in (own, meta.get("asked_model")):  # with its own, a library was made
-        check_licence(model, settings.accept_licence)
+        loading.check_licence(model, settings.accept_licence)
     return replace(settings, rule=rule, model=model)
-
-
-def fetch_models(settings: IndexSettings, parts: RunParts) -> None:
-    if settings.model in parts.encoders:
-        settings = replace(settings, model=None)
-    stages.fetch_models(settings, pool.telling(parts.progress, parts.brake))
 
 
 def tied_model(store: Store, settings: IndexSettings, encoders: Mapping[str, Encoder]) -> Encoder:

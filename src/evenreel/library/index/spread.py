@@ -80,10 +80,9 @@ class SpreadRun:
     """Reading of files by the workers of a Ray cluster; what they made is put here."""
 
     def __init__(self, of: IndexRun, stage: ReadingStage, machines: Machines) -> None:
-        self._store, self._stage, self._machines = of.store, stage, machines
+        self._run, self._store, self._stage, self._machines = of, of.store, stage, machines
 
     def run(self, work: Sequence[FoundFile]) -> None:
-        """Read files."""
         store, stage, address = self._store, self._stage, self._machines.ray or ""
         check_address(address)
         known = known_files(store.connection, tidy_shards(store.library / SHARDS))
@@ -111,7 +110,6 @@ class SpreadRun:
             clear_arrivals(store.library)
 
     def _take(self, file: FoundFile, status: Status, place: Place) -> None:
-        """Put what became of a file."""
         stage = self._stage
         stage.count_frames(file.path, status.frames)
         if status.frames:
@@ -139,7 +137,7 @@ class SpreadRun:
                 "nothing of it was stored: have the same model on every machine."
             )
         for note in status.notes:
-            self._stage.speech.tell(printable(file.path), note)
+            self._run.note(file.path, note)
         return Reading(file, shard, stills)
 
 

@@ -36,9 +36,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from evenreel.config import AUTO, IndexSettings, allowed_threads
-from evenreel.encoders import loading
 from evenreel.errors import LibraryError, MediaError, UsageError
-from evenreel.extras import Told, installed
+from evenreel.extras import installed
 from evenreel.features.clip_reader import (
     ClipReader,
     ClipSource,
@@ -59,7 +58,7 @@ from evenreel.library.store.writer import FoundFile, Store, next_generation, put
 from evenreel.media.sampling import WHOLE, Part, language_tag
 from evenreel.media.workers import Worker, stamp
 from evenreel.onscreen.scene import SheetReader, engine_id
-from evenreel.speech.recogniser import check_extra, locate_speech_model, speech_model_here
+from evenreel.speech.recogniser import check_extra, speech_model_here
 from evenreel.speech.subtitles import (
     NO_STREAM,
     UNREAD,
@@ -152,14 +151,6 @@ def load(name: str, settings: IndexSettings) -> Encoder:
     return load_encoder(name, device=settings.device, precision=settings.precision)
 
 
-def fetch_models(settings: IndexSettings, told: Told) -> None:
-    """Download what this machine lacks of the models that a run names, before anything is read or written."""
-    if settings.model is not None:
-        loading.locate(settings.model, told=told)
-    if settings.speech not in (None, AUTO):
-        locate_speech_model(str(settings.speech), told=told)
-
-
 def made_with(encoder: Encoder, asked: str) -> dict[str, str]:
     """Return the entries of `meta` that say by which model the vectors of a library are."""
     return {
@@ -193,7 +184,8 @@ class ReadingStage(Stage):
 
     def begin_pass(self, title: str, lengths_s: Mapping[str, float]) -> None:
         self.title, self._again = title, title == WORDS and bool(self._counted)
-        self._meter = VideoMeter(title, lengths_s, self._run.progress) if lengths_s else None
+        told = title if self._all.wanted.vision else WORDS
+        self._meter = VideoMeter(told, lengths_s, self._run.progress) if lengths_s else None
         self._unheard = self.speech.unheard() if title == WORDS else set()
         wanted = replace(self._all.wanted, text=False, speech=False) if title == PICTURES else self._all.wanted
         kept = self._all.settings.keep_stills and not self._again
@@ -562,7 +554,7 @@ class SpeechStage(Stage):
         self.hearing: SpeechHearing | None = None
         if self.model is not None:
             settings = run.settings
-            self.hearing = SpeechHearing(self.model, settings.language, settings.limits, self.tell)
+            self.hearing = SpeechHearing(self.model, settings.language, settings.limits, run.note)
             run.opened.callback(self.hearing.close)
         files, subtitles = run.found.files, run.found.subtitles
         beside = sidecars_of({file.path for file in files}, {file.path: file for file in subtitles})
@@ -609,9 +601,6 @@ class SpeechStage(Stage):
         others = [one for one in shard.transcripts or () if one.source != "recognised"]
         heard = self.reader().within(file.path, heard, shard.info.duration_s)
         put_transcripts(store.library, store.connection, shard, [*others, heard])
-
-    def tell(self, path: str, note: str) -> None:
-        self._run.report.notes.append((path, note))
 
     def _heard(self, by: str | None) -> set[str]:
         """The clips that a model, or any model, has heard; not those that it failed at where these are tried again."""

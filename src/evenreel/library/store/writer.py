@@ -322,8 +322,8 @@ class Store:
         """Have the end of a run look whether a file has this clip."""
         self.connection.execute("INSERT OR IGNORE INTO replaced (clip_id) VALUES (?)", (clip_id,))
 
-    def drop_replaced(self) -> int:
-        """Delete the noted clips that no file has; return how many.
+    def drop_replaced(self) -> None:
+        """Delete the noted clips that no file has.
 
         At the end of a run: a later file may have the old content. A clip loses its rows, then its shard, then the
         note, so that the run after one that is killed finds the note again.
@@ -341,7 +341,6 @@ class Store:
                 remove_shard(self.library / SHARDS, clip_id)
             with transaction(self.connection):
                 self.connection.execute("DELETE FROM replaced")
-        return len(gone)
 
 
 def insert_clip(connection: sqlite3.Connection, shard: Shard, digest: str) -> None:

@@ -26,6 +26,7 @@ export class Adding {
     this.state = null;
     this.following = false;
     this.open = () => this.chooser.open(this.state, this.isEmpty);
+    this.openForPictures = () => this.chooser.open(this.state, this.isEmpty, !this.isEmpty);
     this.chooser = new FolderChooser(
       (order) => this.#order(order),
       (order) => this.#press(order),
@@ -98,6 +99,7 @@ export class Adding {
     const { state } = this;
     if (!state?.can_add) return;
     this.#showButton();
+    this.#showActs();
     const isQuiet = state.state === "idle" && !state.sentence;
     const shown = isQuiet ? (this.isEmpty ? "invitation" : "") : state.words_only ? "failed no-model" : state.state;
     if (shown !== this.shown) this.#lay(shown);
@@ -113,6 +115,28 @@ export class Adding {
       element("span", {}, "Add a folder"),
     );
     fill(byId("add-folder"), button);
+  }
+
+  /** In the library view: look for new videos, and search pictures where only words are searched yet. */
+  #showActs() {
+    const { state, models, watches } = this.state;
+    const isFree = !this.isEmpty && !watches && (state === "idle" || state === "done");
+    const key = isFree ? `free ${models.length}` : "";
+    if (key === this.acts) return;
+    this.acts = key;
+    const again = () => this.#press({ action: "start", model: models.length ? "words" : null });
+    const button = (onclick, name, word) =>
+      element("button", { type: "button", class: "quiet", onclick }, icon(name), word);
+    fill(
+      byId("library-acts"),
+      isFree ? button(again, "retry", "Look for new videos") : null,
+      isFree && models.length ? button(this.openForPictures, "add", "Search pictures too") : null,
+    );
+  }
+
+  /** What has pictures searched too; null where they are, or whoever looks may not add. */
+  get addPictures() {
+    return this.state?.can_add && this.state.models.length && !this.isEmpty ? this.openForPictures : null;
   }
 
   #lay(shown) {
@@ -157,7 +181,7 @@ export class Adding {
         dismiss,
       ],
       watching: () => [act("stop", "close", "Stop watching")],
-      done: () => [this.state.models.length ? button(this.open, "add", "Search pictures too") : null, dismiss],
+      done: () => [this.state.models.length ? button(this.openForPictures, "add", "Search pictures too") : null, dismiss],
       idle: () => [dismiss],
     }[shown]();
     return element(

@@ -39,6 +39,7 @@ const NO_QUESTION = {
 
 let place = here();
 let vision = true;
+let readsOnly = false; // words, and no pictures
 let opensFolders = false;
 // Whether what is in the field was typed since the latest entry of the history, which may then be replaced; words can
 // be there before this script is.
@@ -59,6 +60,12 @@ const wishes = {
       return vision ? goLike : null;
     },
     narrow,
+  },
+  get readsOnly() {
+    return readsOnly;
+  },
+  get addPictures() {
+    return adding.addPictures;
   },
   refusedFilter: (refused, signal) => filters.refuse(refused, signal),
   answered: explainClip,
@@ -141,10 +148,15 @@ function showQuestion() {
   if (thumbnail) URL.revokeObjectURL(thumbnail);
   thumbnail = null;
   const address = queryPicture();
-  field.placeholder = address ? "Add words, such as: at night" : "A scene, or words on screen";
+  showPlaceholder(address !== null);
   byId("query-picture").hidden = address === null;
   if (address)
     fill(byId("query-picture"), element("img", { src: address, alt: place.like ? "Clips like this" : "Your picture" }));
+}
+
+function showPlaceholder(hasPicture) {
+  const words = readsOnly ? "Words on screen, words said, or a name" : "A scene, or words on screen";
+  byId("query").placeholder = hasPicture ? "Add words, such as: at night" : words;
 }
 
 function queryPicture() {
@@ -301,12 +313,15 @@ async function learnLibrary() {
   try {
     const held = await patiently(() => stats());
     vision = held.vision;
+    readsOnly = held.clips > 0 && held.model === null;
+    byId("toggle-filters").hidden = !held.clips;
     opensFolders = held.opens_folders;
     byId("choose-picture").hidden = !vision;
     filters.offer(held);
     home.know(held);
     saved.know(held);
     adding.know(held);
+    showPlaceholder(!byId("query-picture").hidden);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     home.fail(error, learnLibrary);

@@ -35,6 +35,7 @@ export class FolderChooser {
       this.typed,
       element("button", { type: "submit", class: "quiet small" }, "Open"),
     );
+    this.from = element("div", { class: "from" }, this.places, typing);
     this.trail = element("nav", { class: "trail", "aria-label": "Where you are" });
     this.list = element("ul", { class: "folders", onkeydown: (event) => this.#walk(event) });
     this.said = element("p", { class: "calm", role: "status" });
@@ -52,12 +53,7 @@ export class FolderChooser {
       this.dialog.close();
       again(this.#order());
     };
-    this.again = element(
-      "button",
-      { type: "button", class: "quiet", onclick: look },
-      icon("retry"),
-      "Look again at the folders that were added",
-    );
+    this.again = element("button", { type: "button", onclick: look });
     const close = element(
       "button",
       { type: "button", class: "plain", "aria-label": "Close", onclick: () => this.dialog.close() },
@@ -69,11 +65,12 @@ export class FolderChooser {
       this.watches,
       "Watch the folders: new videos are added by themselves",
     );
+    this.ofFolders = [this.from, this.trail, this.list, watches, this.said, this.choose];
     this.dialog = element(
       "dialog",
       { class: "chooser", "aria-labelledby": "folders-title" },
       element("div", { class: "head" }, this.title, close),
-      element("div", { class: "from" }, this.places, typing),
+      this.from,
       this.trail,
       this.list,
       element("div", { class: "end" }, this.models, this.hears, watches, this.said, element("div", { class: "acts" }, this.choose, this.again)),
@@ -86,22 +83,29 @@ export class FolderChooser {
    *
    * @param {{models: object[], speech: object | null, state: string, watches: boolean}} state how adding goes
    * @param {boolean} isEmpty whether no folder was added yet
+   * @param {boolean} forPictures whether only a model is chosen, for the folders that were added for their words
    */
-  open({ models, speech, state, watches }, isEmpty) {
-    this.#offer(models, isEmpty);
+  open({ models, speech, state, watches }, isEmpty, forPictures = false) {
+    this.#offer(forPictures ? models.filter(({ name }) => name !== "words") : models, isEmpty || forPictures);
     this.#offerSpeech(speech);
     this.isWatching = state === "watching";
     this.isBusy = state === "running" || state === "pausing";
     this.isToWatch = watches;
     this.watches.checked = watches;
     this.again.hidden = isEmpty;
+    this.title.textContent = forPictures ? "Search pictures too" : "Add a folder";
+    for (const part of this.ofFolders) part.hidden = forPictures;
+    this.again.className = forPictures ? "strong" : "quiet";
+    const looks = forPictures ? "Look at the pictures" : "Look again at the folders that were added";
+    fill(this.again, icon("retry"), looks);
     this.dialog.showModal();
-    this.#go("");
+    if (forPictures) this.models.querySelector("input:checked").focus();
+    else this.#go("");
   }
 
-  #offer(models, isEmpty) {
+  #offer(models, isFirst) {
     this.models.hidden = models.length === 0;
-    const first = isEmpty ? models[0]?.name : "words"; // as it is searched now
+    const first = isFirst ? models[0]?.name : "words"; // as it is searched now
     const choice = ({ name, label, about, download_bytes: bytes }) => {
       const told = `${about} ${toDownload(bytes, INSIDE.includes(name))}`;
       const input = element("input", { type: "radio", name: "model", value: name, checked: name === first });

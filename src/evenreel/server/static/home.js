@@ -86,7 +86,7 @@ export class Home {
   }
 
   #searches() {
-    const searches = recentSearches();
+    const searches = this.stats?.clips === 0 ? [] : recentSearches();
     const forget = () => {
       forgetSearches();
       this.#searches();

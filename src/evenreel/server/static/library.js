@@ -2,7 +2,7 @@
 
 import { ApiError, files, pause, retry, retryState, stats } from "./api.js";
 import { announce, breakable, byId, element, fill, icon, still } from "./dom.js";
-import { count, dayTold, length, number, size, span } from "./format.js";
+import { capital, count, dayTold, length, number, size, span } from "./format.js";
 import { failure } from "./results.js";
 
 const PAGE_FILES = 50;
@@ -39,7 +39,8 @@ export class LibraryView {
       this.field,
     );
     const title = element("h1", { tabindex: "-1" }, "Library");
-    fill(byId("library-view"), title, this.totals, this.notices, this.aside, tools, this.list);
+    const acts = element("div", { id: "library-acts" });
+    fill(byId("library-view"), element("header", {}, title, acts), this.totals, this.notices, this.aside, tools, this.list);
   }
 
   /** @param {import("./address.js").Place} place */
@@ -270,14 +271,14 @@ export class LibraryView {
 
 /** The sentence, with the code of its reason where it does not begin with that. */
 function why({ reason, sentence }) {
+  const told = sentence.replace(/ \(--[^()]*\)$/, ""); // how it is changed in a terminal
   const code = reason && !sentence.startsWith(reason) ? element("code", {}, reason) : null;
-  return element("p", { class: "why" }, code, " ", sentence);
+  return element("p", { class: "why" }, code, " ", told);
 }
 
 function totals(held) {
-  const made = [held.model && `Model ${held.model}`, held.sampling && `sampled ${held.sampling}`]
-    .filter(Boolean)
-    .join(", ");
+  const model = held.model?.replace(/^.*\/|@[0-9a-f]{40}$/g, "");
+  const made = [model && `model ${model}`, held.sampling && `sampled ${held.sampling}`].filter(Boolean).join(", ");
   const rows = [
     ["Clips", number(held.clips)],
     ["Files", number(held.files)],
@@ -288,5 +289,5 @@ function totals(held) {
     ["Missing", number(held.missing)],
   ];
   const row = ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value));
-  return [element("p", { class: "calm" }, held.name, made ? `. ${made}.` : ""), element("dl", {}, rows.map(row))];
+  return [element("p", { class: "calm", title: held.model }, held.name, made ? `. ${capital(made)}.` : ""), element("dl", {}, rows.map(row))];
 }

@@ -15,12 +15,17 @@ import { explanation, reason, segmentsOf } from "./reasons.js";
 const MOST_CLIPS = 200;
 const SLOW_MS = 300;
 const TYPING_ENDS_S = 0.9;
+const READS_ONLY = "Pictures are not searched here, only words on screen, words said, and names of files.";
+const TOO_FEW = "No clip has enough of your words. Pictures are not searched here.";
+const NOTHING_CLEAR = "No clip fits your words better than chance; the nearest are below.";
 /**
  * @typedef {object} Wishes what the results ask of the page
  * @property {(place: Partial<import("./address.js").Place>) => void} go
  * @property {import("./cards.js").Actions} cards
  * @property {(place: import("./address.js").Place | null, signal?: AbortSignal) => Promise<HTMLElement | null>}
  *   refusedFilter what is wrong with the filters of a place, and how to be rid of it; of null, that nothing is
+ * @property {boolean} readsOnly whether words are searched, and no pictures
+ * @property {(() => void) | null} addPictures lets a person have pictures searched too, where that can be done
  * @property {() => void} answered
  */
 
@@ -215,16 +220,35 @@ export class Results {
 
   #summary(answer) {
     const filtered = this.place.conditions.length > 0 || this.place.where !== "";
+    const found = `${told(answer)} ${asked(this.place)}${filtered && !answer.answering ? " with these filters" : ""}`;
+    announce(answer.hits.length ? found : "No clip was found.");
+    if (answer.hits.length && answer.answering)
+      return element("header", {}, heading(found), took(answer), notices(answer));
+    const ways = this.#waysOn(filtered);
     if (!answer.hits.length) {
-      announce("No clip was found.");
-      return message(
+      const { readsOnly } = this.wishes;
+      const shown = message(
         "No clip was found",
-        filtered ? "No clip passes the filters." : "Try other words.",
+        filtered ? "No clip passes the filters." : readsOnly ? READS_ONLY : "Try other words.",
       );
+      shown.append(ways);
+      return shown;
     }
-    const found = `${told(answer)} ${asked(this.place)}`;
-    announce(found);
-    return element("header", {}, heading(found), took(answer), calm(answer), notices(answer));
+    const calm = element("p", { class: "calm" }, this.wishes.readsOnly ? TOO_FEW : NOTHING_CLEAR);
+    return element("header", {}, heading(found), took(answer), calm, ways, notices(answer));
+  }
+
+  /** What may find more: without the filters, or with pictures. */
+  #waysOn(filtered) {
+    const button = (text, onclick) => element("button", { type: "button", class: "quiet", onclick }, text);
+    const { addPictures } = this.wishes;
+    const unfilter = () => this.wishes.go({ conditions: [], where: "" });
+    return element(
+      "p",
+      { class: "ways" },
+      filtered ? button("Search without filters", unfilter) : null,
+      addPictures ? button("Search pictures too", addPictures) : null,
+    );
   }
 
   #more(place, answer) {
@@ -257,10 +281,6 @@ const heading = (...children) => element("h2", { id: "summary", tabindex: "-1" }
 
 const took = ({ took_ms: ms }) =>
   element("p", { class: "took" }, ms < 1000 ? `${number(Math.max(1, ms))} ms` : `${number(ms / 1000, 1)} s`);
-
-/** What 'nothing fits' means. */
-const calm = ({ answering }) =>
-  answering ? null : element("p", { class: "calm" }, "No clip fits your words better than it fits nonsense.");
 
 const notices = ({ notices: sentences }) =>
   sentences.length
