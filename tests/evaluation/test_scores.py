@@ -309,7 +309,7 @@ BAD_FILES: list[tuple[str, Write, str]] = [
     ("s.npz", npz(caption_ids=np.array(CAPTIONS).astype("S")), r"caption_ids .* \|S2 .*: save it with .astype\(str\)"),
     ("s.npz", holding(b"PK\x03\x04 what"), "cannot be read as .npz"),
     ("s.npz", lambda p: save(p, values=VALUES, video_ids=CLIPS), "no array 'caption_ids' .it has: values, video_ids."),
-    ("s.npz", npz(values=VALUES.T), "3 x 4 for 4 captions and 3 videos"),
+    ("s.npz", npz(values=VALUES.T), r"\(3, 4\) for 4 captions and 3 videos"),
     ("s.npz", npz(caption_ids=np.array(CAPTIONS, dtype=object)), r"as .npz .*save the ids with .astype\(str\)"),
     ("s.npz", npz(uses="other"), "array uses of .* must be a row of text"),
     ("s.npz", npz(uses=[0.5]), "array uses of .* must be a row of text"),

@@ -103,7 +103,10 @@ def clip_classes(captions: VerbNounClasses, clip_ids: Sequence[str], share: floa
 
     >>> three = VerbNounClasses(("cut", "eat"), ("tomato",), [[0], [0], [1]], [[0], [], []])
     >>> clip_classes(three, ["a", "a", "a"], share=0.5)
-    ClipClasses(clip_ids=['a'], verbs=[[0]], nouns=[[]])
+    ClipClasses
+    clip_ids  1: a
+    verbs     1: 1: 0
+    nouns     1: 0
     """
     check_share(share)
     if len(clip_ids) != len(captions.verbs):

@@ -18,7 +18,7 @@ from evenreel.report.result.record import (
     interval_cells,
     interval_columns,
 )
-from evenreel.types import Corpus
+from evenreel.types import Corpus, Shown
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -32,7 +32,7 @@ UNIT = "Normalized Δ, % (above 0: real clips first)"
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class Findings(Shown):
     """What a study found: a result (`AuditResult`) but for its name, its title and its inputs' notices.
 
     Attributes:
@@ -143,8 +143,10 @@ def figure_table(title: str, labels: Sequence[str], rows: FigureRows, value: str
     """Make a table with a row for each figure and its interval.
 
     >>> figure_table("Changes", ["row", "less"], [(("tcd", "baseline"), {"R@1": Interval(2.0, 1.0, 3.0)})], "change")
-    AuditTable(title='Changes', columns=('row', 'less', 'figure', 'change', 'low', 'high'), \
-rows=(('tcd', 'baseline', 'R@1', 2.0, 1.0, 3.0),), note='', digits=2)
+    AuditTable
+    Changes
+    row  less      figure  change  low   high
+    tcd  baseline  R@1     2.00    1.00  3.00
     """
     cells = ((*own, name, *interval_cells(figure)) for own, figures in rows for name, figure in figures.items())
     return AuditTable(title, (*labels, "figure", *interval_columns(value)), tuple(cells), note)
