@@ -11,8 +11,9 @@ from pathlib import Path
 
 import polars as pl
 
+from evenreel.debias.source.contrast import PRESETS
 from evenreel.features.settings import DEFAULT_WINDOWS
-from evenreel.matchers import build_matcher
+from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.training.recipe.files import find_recipe, load_recipe, recipe_from, shipped_recipes
 from evenreel.training.recipe.recipe import Recipe
@@ -34,7 +35,22 @@ BIMA = [name for name in TOWERS if name.endswith("/bima")]
 """Those that ask for features too; making these takes seconds, so one of them is run to its first step."""
 READING = [name for name in MATCHERS_TRAINED if name.startswith(("textvr/", "vitevqa/")) or name.endswith("/tcd")]
 """Those of TCD's tables, which read what is written on screen."""
+PLAIN = [name for name in MATCHERS_TRAINED if name not in BIMA + READING]
+"""Those of CLIP4Clip's and X-Pool's families."""
+
 SIGNS = {"textvr", "vitevqa"}
+DATASETS = set(BENCHMARKS) - {MIRRORED} - SIGNS
+PUBLISHED = {
+    "mean_pool": DATASETS | SIGNS,
+    "temporal": DATASETS,
+    "x_clip": DATASETS - {"msrvtt-7k"} | SIGNS,
+    "wti": {"msrvtt-9k"},
+    "x_pool": {"msrvtt-9k", "msrvtt-7k", "msvd", "lsmdc"} | SIGNS,
+    "t_mass": {"msrvtt-9k", "lsmdc", "didemo"} | SIGNS,
+    "tcd": {"msrvtt-9k"} | SIGNS,
+    "bima": DATASETS - {"msrvtt-7k"},
+}
+"""Who published settings for what."""
 
 
 @cache
@@ -44,6 +60,12 @@ def recipe(name: str) -> Recipe:
 
 def benchmark(name: str) -> str:
     return name.partition("/")[0]
+
+
+def test_there_are_those_that_were_published() -> None:
+    wanted = {f"{dataset}/{matcher}" for matcher, datasets in PUBLISHED.items() for dataset in datasets}
+    assert set(MATCHERS_TRAINED) == wanted
+    assert PUBLISHED.keys() == MATCHERS.keys() - {"hgr"}  # its recipes are about the lengths of clips
 
 
 @of_each(RECIPES)
@@ -93,6 +115,64 @@ def test_the_matcher_holds_what_the_backbone_gives(name: str) -> None:
     build_matcher(shipped.matcher.name, 512, settings)
 
 
+@of_each(PLAIN)
+def test_longer_benchmarks_have_longer_inputs(name: str) -> None:
+    """CLIP4Clip and X-CLIP read 64 words and frames of paragraphs, 12 frames and 32 words of sentences."""
+    shipped = recipe(name)
+    assert shipped.backbone is not None
+    if shipped.schedule.form == "bert_adam":
+        long = name.startswith(("activitynet", "didemo"))
+        assert (shipped.backbone.rule, shipped.backbone.max_words) == (
+            ("clip4clip 64", 64) if long else ("clip4clip 12", 32)
+        )
+    else:
+        assert (shipped.backbone.rule, shipped.backbone.max_words) == ("x_pool 12", 77)
+
+
+@of_each(PLAIN)
+def test_its_rates_are_the_published_ones(name: str) -> None:
+    """CLIP4Clip's family: 1e-4 and a thousandth of it for CLIP; X-Pool's: 1e-6 for CLIP, 3e-5 or 1e-5 for the rest."""
+    optimiser = recipe(name).optimiser
+    bert = recipe(name).schedule.form == "bert_adam"
+    assert optimiser.lr == (1e-4 if bert else 3e-5 if name.startswith("msrvtt-9k") else 1e-5)
+    assert optimiser.backbone_lr == (1e-7 if bert else 1e-6)
+    assert optimiser.logit_scale_lr == optimiser.backbone_lr  # it is a parameter of CLIP
+    assert optimiser.weight_decay == 0.2
+    assert optimiser.exempt == (("*bias",) if bert else ())
+
+
+@of_each([("msrvtt-9k", 32, 5), ("msvd", 32, 5), ("lsmdc", 32, 5), ("activitynet", 64, 20), ("didemo", 64, 10)])
+def test_bima_has_the_numbers_of_its_paper(name: str, tokens: int, epochs: int) -> None:
+    """Section 4.1: CLIP ViT-B/32, N_t and N_f, batch, epochs, kappa and the weights of the losses."""
+    shipped = recipe(f"{name}/bima")
+    backbone, settings = shipped.backbone, shipped.matcher.settings
+    assert backbone is not None
+    assert (backbone.model, backbone.rule, backbone.max_words) == (
+        "openai/clip-vit-base-patch32",
+        f"clip4clip {tokens}",
+        tokens,
+    )
+    assert (shipped.loop.batch_size, shipped.loop.epochs) == (128, epochs)
+    assert (settings["kappa"], settings["lambda_cap"], settings["lambda_rec"]) == (20, 0.3, 0.5)
+    assert settings["lambda_kl"] == 1e-4
+    assert shipped.data.pretrained_features is not None
+    assert settings["elements"] == f"elements/{BENCHMARKS[name][0]}"
+
+
+@of_each([name for name in READING if name.endswith("/tcd")])
+def test_tcd_has_the_numbers_of_its_paper(name: str) -> None:
+    """Its implementation details: CLIP ViT-B/32, 12 frames, Adam, batch, epochs, rate, schedule and lambda."""
+    shipped = recipe(name)
+    backbone, loop, optimiser = shipped.backbone, shipped.loop, shipped.optimiser
+    assert backbone is not None
+    assert (backbone.model, backbone.rule) == ("openai/clip-vit-base-patch32", "12 midpoints")
+    assert (loop.batch_size, loop.epochs) == (42, 30)
+    assert (optimiser.lr, optimiser.betas, optimiser.eps, optimiser.weight_decay) == (1e-4, (0.9, 0.999), 1e-8, 0)
+    assert (shipped.schedule.form, shipped.schedule.warmup > 0) == ("cosine", True)
+    assert shipped.matcher.settings["lambda_hsc"] == (0.05 if name.startswith("msrvtt") else 0.1)
+    assert shipped.adapter is None
+
+
 @of_each([name for name in READING if not name.endswith("/tcd")])
 def test_what_reads_differs_from_what_does_not_in_that_alone(name: str) -> None:
     """Table 1 of TCD: the same matchers with the words on screen among the frames."""
@@ -131,6 +211,20 @@ def test_words_on_screen_are_those_of_the_command_beside_the_recipe(name: str) -
     assert shipped.backbone is not None
     assert (options["--model"], options["--rule"]) == (shipped.backbone.model, shipped.backbone.rule)
     assert options.get("--words") == ("corpus" if benchmark(name) in SIGNS else None)
+
+
+@of_each(["debias-release", "debias-paper", "debias-neutral", "mixed-20"])
+def test_those_about_generated_clips_have_the_published_numbers(name: str) -> None:
+    """The published code: 3 times 15 pairs, 12 frames, 77 words, 1e-3 and 4e-3 times that for the towers, 5 epochs."""
+    shipped = recipe(f"{MIRRORED}/{name}")
+    backbone, optimiser, loop = shipped.backbone, shipped.optimiser, shipped.loop
+    assert backbone is not None
+    assert (shipped.matcher.name, backbone.model) == ("mean_pool", "openai/clip-vit-large-patch14")
+    assert (backbone.rule, backbone.max_words, loop.batch_size, loop.epochs) == ("clip4clip 12", 77, 45, 5)
+    assert (optimiser.lr, optimiser.backbone_lr, optimiser.logit_scale_lr) == (1e-3, 4e-6, 4e-6)
+    preset = name.partition("debias-")[2]
+    assert shipped.debias == (PRESETS[preset] if preset else None)
+    assert shipped.data.generated_share == (0 if preset else 0.2)
 
 
 def test_every_training_that_the_pages_name_is_a_recipe() -> None:
