@@ -511,7 +511,7 @@ def test_whatever_is_asked_for_is_below_the_home_folder_and_not_hidden(
         if not (home / link).is_symlink():
             (home / link).symlink_to(to)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(adding, "SYSTEM", re.compile(re.escape(home.parts[1])))
+        patch.setattr(adding, "SYSTEM", re.compile(f"etc|{re.escape(home.parts[1])}"))
         try:
             found = Folders(home).find("/".join(parts))
         except (UsageError, NotFoundError):
