@@ -283,7 +283,7 @@ def test_a_download_is_told_gone_on_with_and_can_be_stopped(
     assert told[-1].done_bytes == told[-1].total_bytes == whole
     assert [one.done_bytes for one in told] == sorted(one.done_bytes for one in told)
     size = (cache / "models--org--tiny" / "snapshots" / COMMIT / "model.safetensors").stat().st_size
-    assert hub.sent["org/tiny", "model.safetensors"] <= size + 16_384  # a piece that was on its way
+    assert hub.sent["org/tiny", "model.safetensors"] < size + 60_000  # else what the first run had was sent again
 
 
 def test_a_model_whose_main_branch_is_a_pickle_is_asked_for_at_the_commit_that_has_safetensors(
