@@ -86,6 +86,13 @@ def test_a_table_may_come_in_any_form(make: Callable[[Any], Any], tmp_path: Path
         assert np.array_equal(kept["values"], VALUES)
 
 
+def test_a_tensor_in_half_precision_is_ranked_as_its_numbers_are() -> None:
+    half = torch.tensor(VALUES).bfloat16()
+    found = evaluate(Scores(half, CAPTIONS, CLIPS), CORPUS)
+    wanted = evaluate(Scores(half.float().numpy(), CAPTIONS, CLIPS), CORPUS)
+    assert found.directions["t2v"].summary == wanted.directions["t2v"].summary
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
@@ -129,6 +136,11 @@ def test_a_setting_of_the_wrong_kind_is_named(kind: Any, name: str, values: tupl
 
 WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: evaluate(SCORES, CORPUS, {"metrics": ["R@1"]}), "settings is a dict; give EvaluationSettings(...)"),
+    (
+        lambda: evenreel.audit("hubness", SCORES, CORPUS, EvaluationSettings()),
+        "settings is an EvaluationSettings; give AuditSettings(...)",
+    ),
+    (lambda: evenreel.index_folders(["videos"], "library", {}), "settings is a dict; give IndexSettings(...)"),
     (lambda: EvaluationSettings(metrics=(1,)), "one of metrics is 1; give one"),
     (lambda: EvaluationSettings(metrics="R@1,R@5"), "'R@1,R@5' is no metric"),
     (lambda: EvaluationSettings(threads=1.5), "threads of the evaluation is 1.5; it must be a whole number"),
@@ -140,9 +152,15 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: corpus.summarise("corpus"), "give a corpus: load_corpus(path) reads one"),
     (lambda: compare(FIGURES, [FIGURES]), "others is a list; give evaluations by the names of their systems"),
     (lambda: compare(FIGURES, {"b": SCORES}), "others['b'] is a Scores; give what evaluate(scores, corpus) returns"),
+    (lambda: compare(SCORES, {"b": FIGURES}), "baseline is a Scores; give what evaluate(scores, corpus) returns"),
     (lambda: fuse([SCORES, SCORES]), "systems is a list; give scores by the names of their systems"),
+    (lambda: fuse({"a": SCORES, "b": SCORES}, weights=0.5), "weights is 0.5; give a number for each"),
     (lambda: fuse({"a": SCORES, "b": SCORES}, weights=["a", "b"]), "one of the weights is 'a'; give a number for each"),
     (lambda: evenreel.audit(SCORES, "hubness", CORPUS), "names is a Scores"),
+    (
+        lambda: audits.audit_textual(SCORES, CORPUS, edited=[SCORES]),
+        "edited is a list; give scores by the names of their edits, {'name': scores}",
+    ),
     (lambda: corpus.make_corpus(CORPUS.clips, "b.csv"), "captions is 'b.csv'; give a table, such as a DataFrame of "),
     (lambda: evenreel.load_corpus(CORPUS.clips), "folder is a DataFrame; give a path"),
     (lambda: evenreel.load_scores(VALUES, CORPUS), "path is an array of float64 with the shape (12, 12); give a path"),
@@ -150,6 +168,10 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: corpus.select(CORPUS, split=["test"]), "split is a list; give its name"),
     (lambda: corpus.select(CORPUS, where="source = 'camera'"), 'give a polars expression, such as pl.col("source")'),
     (lambda: corpus.split_corpus(CORPUS, 0.5, 0), "shares is 0.5; give a share for each split"),
+    (
+        lambda: corpus.split_corpus(CORPUS, {"train": "half"}, 0),
+        "shares['train'] is 'half'; give a share for each split",
+    ),
 ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from evenreel.adaptation.baselines.ttt import TTTSettings
 from evenreel.adaptation.baselines.ttt_flow import FlowSettings
 from evenreel.adaptation.learning import learnable
 from evenreel.adaptation.preparing import PrepareSettings
-from evenreel.adaptation.settings import FitSettings, naive
+from evenreel.adaptation.settings import AdaptSettings, FitSettings, SafetySettings, naive
 from evenreel.adaptation.settings_files import load_prepare_settings, load_settings, shipped_settings
 from evenreel.adaptation.titan.causal import CausalSettings
 from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
@@ -26,7 +25,24 @@ from evenreel.training.recipe.files import settings_text
 from evenreel.training.recipe.recipe import RecipeError
 from tests.adaptation.shifted import SIZE, adapted
 
-SAFE = partial(load_settings, "safe")
+TITAN = replace(
+    AdaptSettings(causal_fit=FitSettings(steps=1000, lr=1e-3, batch_size=128)),
+    lr=1e-5, batch_size=128, bank=4096, matching=MatchSettings("rank_sum", alpha=1.0), causal=True,
+    counterfactuals=CounterfactualSettings(beta=30, theta=0.5, mask="removed"),
+    safety=SafetySettings(keep=1.0, teacher=0.0, held_out=0.0, roll_back=False, drift=False),
+)  # fmt: skip
+"""Section 4.1 of the paper, with nothing of ours."""
+
+
+def test_what_comes_along_is_the_papers_and_ours_beside_it() -> None:
+    assert {load_settings(name).objective for name in shipped_settings()} == {
+        "pseudo_labels", "ttt", "ttt_flow", "rotation"
+    }  # fmt: skip
+    assert load_settings("titan/offline") == TITAN
+    online, naive_one, safe = (load_settings(name) for name in ("titan/online", "titan/naive", "safe"))
+    assert replace(online, protocol="offline", causal_fit=TITAN.causal_fit) == TITAN
+    assert (naive_one.causal, naive_one.counterfactuals, naive_one.matching.match) == (False, None, "one_way")
+    assert (safe.causal, safe.safety.drift, safe.safety.roll_back) == (False, True, True)
 
 
 def test_the_target_stage_is_set_like_anything_else(tmp_path: Path) -> None:
@@ -34,6 +50,14 @@ def test_the_target_stage_is_set_like_anything_else(tmp_path: Path) -> None:
     assert load_settings("titan/online", changes).causal_fit == FitSettings(200, 1e-4, 32, 7)
     (tmp_path / "own.yaml").write_text("causal_fit: {steps: 0}\n")
     assert load_settings(tmp_path / "own.yaml").causal_fit == FitSettings(steps=0)
+    for change, sentence in (
+        ("causal_fit.steps=-1", "The setting steps of causal_fit is -1; it must be a whole number, at least 0 and "),
+        ("causal_fit.lr=0", "The setting lr of causal_fit is 0.0; it must be a number above 0."),
+        ("causal_fit.rate=1", "There is no setting causal_fit.rate; there are steps, lr, batch_size, seed."),
+    ):
+        with pytest.raises(RecipeError) as refused:
+            load_settings("safe", [change])
+        assert sentence in str(refused.value)
 
 
 def test_the_source_stage_has_settings_of_the_same_name(tmp_path: Path) -> None:
@@ -41,13 +65,19 @@ def test_the_source_stage_has_settings_of_the_same_name(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text("causal_fit: {steps: 30, lr: 0.01}\ncausal: {eta: 5}\n")
     found = load_prepare_settings(tmp_path / "own.yaml", ["causal_fit.lr=0.1", "seed=3", "flow.steps=4"])
     assert found == PrepareSettings(CausalSettings(eta=5), FitSettings(steps=30, lr=0.1), FlowSettings(steps=4), seed=3)
+    for change, sentence in (
+        ("causal_fit.steps=many", "causal_fit.steps is 'many'; it must be a whole number."),
+        ("seed=-1", "The setting seed of preparation is -1; it must be a whole number, at least 0 and "),
+        ("fit.steps=3", "There is no setting fit; there are causal, causal_fit, flow, seed."),
+        ("causal_fit.steps", "--set takes PLACE=VALUE"),
+    ):
+        with pytest.raises(RecipeError) as refused:
+            load_prepare_settings(changes=[change])
+        assert sentence in str(refused.value)
 
 
-def test_what_comes_along_is_of_every_objective_and_naive_in_its_labels_alone() -> None:
-    assert {load_settings(name).objective for name in shipped_settings()} == {
-        "pseudo_labels", "ttt", "ttt_flow", "rotation"
-    }  # fmt: skip
-    assert naive(load_settings("titan/offline")) == load_settings("titan/naive")
+def test_naive_settings_are_the_same_but_for_their_labels() -> None:
+    assert naive(TITAN) == load_settings("titan/naive")
 
 
 def test_all_that_come_along_are_read_back(tmp_path: Path) -> None:
@@ -62,29 +92,22 @@ def test_settings_of_a_file_and_of_the_command() -> None:
     found = load_settings("titan/offline", changes)
     assert found.matching == MatchSettings(alpha=0.5)
     assert found.counterfactuals == CounterfactualSettings(beta=0.02, theta=0.5)
-    assert found.safety == replace(load_settings("titan/offline").safety, keep=0.5) and found.steps == 3
+    assert found.safety == replace(TITAN.safety, keep=0.5) and found.steps == 3
 
 
 @pytest.mark.parametrize(
-    ("load", "change", "sentence"),
+    ("changes", "sentence"),
     [
-        (SAFE, "safety.kep=0.5", "There is no setting safety.kep; there are keep"),
-        (SAFE, "lr=-1", "The setting lr of adaptation is -1.0; it must be a number above 0"),
-        (SAFE, "objective=supervised", "objective is 'supervised'; it must be 'pseudo_labels' or 'rotation' or 'ttt'"),
-        (SAFE, "lr", "--set takes PLACE=VALUE"),
-        (SAFE, "causal=maybe", "causal is 'maybe'; it must be true or false"),
-        (SAFE, "causal_fit.steps=-1", "The setting steps of causal_fit is -1; it must be a whole number, at least 0 "),
-        (SAFE, "causal_fit.lr=0", "The setting lr of causal_fit is 0.0; it must be a number above 0."),
-        (SAFE, "causal_fit.rate=1", "There is no setting causal_fit.rate; there are steps, lr, batch_size, seed."),
-        (load_prepare_settings, "causal_fit.steps=many", "causal_fit.steps is 'many'; it must be a whole number."),
-        (load_prepare_settings, "seed=-1", "The setting seed of preparation is -1; it must be a whole number, at "),
-        (load_prepare_settings, "fit.steps=3", "There is no setting fit; there are causal, causal_fit, flow, seed."),
-        (load_prepare_settings, "causal_fit.steps", "--set takes PLACE=VALUE"),
+        (["safety.kep=0.5"], "There is no setting safety.kep; there are keep"),
+        (["lr=-1"], "The setting lr of adaptation is -1.0; it must be a number above 0"),
+        (["objective=supervised"], "objective is 'supervised'; it must be 'pseudo_labels' or 'rotation' or 'ttt'"),
+        (["lr"], "--set takes PLACE=VALUE"),
+        (["causal=maybe"], "causal is 'maybe'; it must be true or false"),
     ],
 )
-def test_what_is_wrong_is_said(load: Callable[..., object], change: str, sentence: str) -> None:
+def test_what_is_wrong_is_said(changes: list[str], sentence: str) -> None:
     with pytest.raises(UsageError) as raised:
-        load(changes=[change])
+        load_settings("safe", changes)
     assert sentence in str(raised.value)
 
 

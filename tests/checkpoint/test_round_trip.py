@@ -11,12 +11,12 @@ import torch
 
 from evenreel import files as files_module
 from evenreel.checkpoint import About, Inputs, MatcherSpec, load_matcher, save_pretrained
-from evenreel.checkpoint.architecture import WRAPPERS, encodings, module
+from evenreel.checkpoint.architecture import WRAPPERS, build, encodings, module
 from evenreel.debias.fusion import prior_weights
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.towers import load_towers
-from evenreel.errors import CheckpointError
+from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers import MATCHERS
 from tests.tiny_checkpoints import tiny_clip, tiny_siglip
@@ -100,6 +100,23 @@ def test_so_do_matchers_for_strata(name: str, tmp_path: Path) -> None:
     assert torch.equal(scores(after), scores(before))
     assert after.spec == written.spec
     assert after.spec.settings["weights"] == (1 / 3, 2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        (MatcherSpec("ensemble", {"weights": (1.0,)}), r"ensemble goes around at least one matcher, not 0"),
+        (MatcherSpec("ensemble", {"weights": (0.5, 0.5)}, (small("wti"),)), r"An ensemble of 1 matchers has 2 weights"),
+        (MatcherSpec("ensemble", {}, (small("wti"),)), r"weights of the fusion is \(\); it must be a list"),
+        (
+            MatcherSpec("ensemble", {"shares": 1}, (small("wti"),)),
+            r"no setting 'shares'; it has means, scales, weights",
+        ),
+    ],
+)
+def test_matchers_for_strata_that_cannot_be_built(spec: MatcherSpec, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        build(spec, 16)
 
 
 def test_what_they_cost_is_known() -> None:

@@ -296,6 +296,14 @@ def test_corrected_scores_are_kept_with_what_they_use(
     assert printed_json(audited)["audits"][0]["notices"][0].startswith(f"These scores use {' and '.join(uses)}:")
 
 
+@pytest.mark.parametrize("word", ["qb-norm", "nnn"])
+def test_a_bank_corrects_what_captions_find(place: Path, word: str) -> None:
+    system = figures(place, "old.npz", "--rescore", word, "--bank", place / "bank.npz")["systems"][0]
+    assert system["uses"] == ["a bank of 150 captions"]
+    assert list(system["directions"]) == ["t2v"]
+    assert any("so v2t is left out" in notice for notice in system["notices"])
+
+
 def test_settings_of_a_correction_are_options(place: Path) -> None:
     system = figures(place, "old.npz", "--rescore", "csls", "--neighbours", "3", "-m", "MeanR")["systems"][0]
     s = values(0, 1.0)
@@ -369,15 +377,21 @@ def test_hazard_187_banks_that_do_not_belong_together_are_refused(place: Path, t
 def test_what_is_wrong_is_said_in_a_sentence(place: Path) -> None:
     for arguments, error, sentence in (
         ("bad.npz", ScoresError, "is no zip file"),
+        ("old.npz -m R@0", UsageError, "'R@0' is no metric"),
         ("old.npz --ties mine", UsageError, "'mine' is no rule for ties"),
+        ("old.npz --rescore nnn", UsageError, "NNN needs a bank"),
+        ("old.npz --rescore dsl --bank bank.npz", UsageError, "dual softmax takes no bank"),
         ("old.npz --bank bank.npz", UsageError, "use --bank with --rescore"),
         ("old.npz --rescore nnn --bank old.npy --direction v2t", UsageError, "a bank of captions"),
         ("old.npz --rescore nnn --bank old.npy", UsageError, "give a bank of at least 128 queries"),
         ("old.npz --rescore nnn --video-bank old.npy --direction t2v", UsageError, "a bank of clips, which serves v2t"),
         ("short.run --rescore nnn --video-bank old.npy", UsageError, "The scores serve t2v alone, and the bank"),
         ("old.npz --rescore dbsn --bank old.npy", UsageError, "needs a second bank"),
+        ("old.npz --rescore nnn --bank old.npy --bank-pairs old.npy", UsageError, "NNN uses one bank alone"),
+        ("old.npz --rescore csls --top 3", UsageError, "CSLS has no setting 'top'; it has: neighbours"),
         ("old.npz --top 3", UsageError, "--top is a setting of a correction"),
         ("old.npz --rescore dsl --scale 0", UsageError, "The setting scale of the correction is 0"),
+        ("old.npz --confidence 95", UsageError, "must be a number between 0 and 1"),
         ("old.npz --against old.npz", UsageError, "is named twice"),
         ("old.npz --split none", CorpusError, "No clip is left"),
         ("old.npz --split train", ScoresError, "its captions are of 'test'; choose that"),
@@ -484,7 +498,6 @@ def test_a_bank_of_the_test_s_own_scores_is_told(place: Path, tmp_path: Path, su
         np.save(bank, both)
     system = figures(place, "old.npz", "--rescore", "qb-norm", "--bank", bank)["systems"][0]
     assert system["uses"] == ["a bank of 180 captions, 30 of them with the scores of queries that are corrected"]
-    assert list(system["directions"]) == ["t2v"] and any("so v2t is left out" in one for one in system["notices"])
     told = [one for one in system["notices"] if "the correction has seen the queries of the test" in one]
     assert [one.split(":")[0] for one in told] == [
         "Of 180 captions of the bank 30 are captions that are evaluated, the first 'c0'"

@@ -315,6 +315,49 @@ def test_wrong_usage_is_said(place: Place, tmp_path: Path) -> None:
         assert isinstance(done.exception, kind) and sentence in str(done.exception), done.output
 
 
+COMMON = {"--out", "--split", "--resamples", "--confidence", "--seed", "--json"}
+FEATURES, LEARNED, SEEDS = {"--features"}, {"--train-split"}, {"--seeds"}
+TRAINING = (
+    FEATURES | LEARNED | SEEDS | {"--recipe", "--set", "--start", "--pretrained-features", "--videos", "--device"}
+)
+MODELS = FEATURES | {"--matcher", "--pretrained-features", "--device"}
+RANKINGS = MODELS | {"--scores"}
+STREAMS = MODELS | LEARNED | {"--recipe", "--set"}
+OWN: dict[str, set[str]] = {
+    "ghost/t1": FEATURES | LEARNED | {"--videos"},
+    "ghost/f2": FEATURES | LEARNED,
+    "ghost/t2": RANKINGS,
+    "ghost/gallery": RANKINGS | SEEDS,
+    "ghost/f3": TRAINING | {"--group", "--share"},
+    "ghost/t4": MODELS | {"--stage", "--frames"},
+    "ghost/t6": TRAINING | {"--group"},
+    "ghost/t7": TRAINING | {"--group", "--stage", "--frames"},
+    "length/t1": TRAINING,
+    "length/t7": TRAINING | {"--base"},
+    "length/t8": TRAINING | {"--class"},
+    "length/samples": TRAINING | {"--tail-classes"},
+    "length/f1": RANKINGS | LEARNED | {"--class"},
+    "length/f2": LEARNED,
+    "length/f5": RANKINGS | LEARNED | {"--query"},
+    "bima/t3": TRAINING | {"--other"},
+    "bima/maps": MODELS | {"--videos", "--query", "--clip"},
+    "tcd/t1": TRAINING | {"--words"},
+    "tcd/f1": FEATURES | {"--words"},
+    "tcd/f4": MODELS | {"--videos", "--words", "--query"},
+    "titan/t1": STREAMS | SEEDS,
+    "titan/f5": STREAMS | {"--query"},
+    "rerank/depth": RANKINGS | {"--margin"},
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_study_has_its_own_options_beside_the_common_ones(name: str) -> None:
+    command = study("study").commands[name]
+    options = {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
+    assert options == COMMON | OWN[name]
+    assert all(parameter.help for parameter in command.params)
+
+
 def test_help_names_every_study_and_the_options_of_one() -> None:
     listed = CliRunner().invoke(app, ["study", "--help"], env={"COLUMNS": "160"}).output
     assert all(f" {name} " in listed and one.about.split(":")[0] in listed for name, one in STUDIES.items())
@@ -341,7 +384,7 @@ def test_help_says_what_holds_where_an_option_is_left_out() -> None:
 
 def test_no_help_of_a_study_is_in_words_of_python() -> None:
     for name, command in study("study").commands.items():
-        texts = [str(one.help or "None") for one in command.params]
+        texts = [str(one.help) for one in command.params]
         assert not [text for text in texts if "None" in text or "empty:" in text], name
 
 

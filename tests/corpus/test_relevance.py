@@ -78,6 +78,12 @@ def test_rows_by_number_are_those_of_the_whole(sets: Sets, captions: list[int], 
     np.testing.assert_array_equal(relevance.block(rows, columns), whole(relevance)[np.ix_(rows, columns)])
 
 
+def test_the_two_verb_forms_differ_where_a_clip_has_two_verbs() -> None:
+    corpus = classes(verbs=[[0], [0, 1]], nouns=[[3], [3, 4, 5]])
+    assert whole(class_relevance(corpus, ["q0"], ["v1"], "equal"))[0, 0] == (0 + 1 / 3) / 2
+    assert whole(class_relevance(corpus, ["q0"], ["v1"], "iou"))[0, 0] == (1 / 2 + 1 / 3) / 2
+
+
 def test_the_numbers_of_classes_may_be_huge() -> None:
     corpus = classes(verbs=[[2**31 - 1], [7]], nouns=[[2**31 - 1, 5], [5]])
     found = class_relevance(corpus, ["q0"], ["v0", "v1"])
@@ -88,6 +94,13 @@ def test_the_numbers_of_classes_may_be_huge() -> None:
 def test_an_unknown_form_is_refused() -> None:
     with pytest.raises(UsageError, match="There is no form 'IoU' of the verbs' half; choose equal or iou"):
         class_relevance(classes([[0]], [[0]]), ["q0"], ["v0"], "IoU")  # type: ignore[arg-type]
+
+
+def test_two_empty_sets_agree_in_nothing() -> None:
+    corpus = classes(verbs=[[], [1]], nouns=[[2], []])
+    for form in ("equal", "iou"):
+        found = whole(class_relevance(corpus, ["q0", "q1"], ["v0", "v1"], form))
+        assert found.tolist() == [[0.5, 0.0], [0.0, 0.5]]
 
 
 @given(SETS, st.data(), st.sampled_from(["equal", "iou"]))

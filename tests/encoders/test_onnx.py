@@ -383,3 +383,14 @@ def test_an_accelerator_that_is_slower_or_makes_other_vectors_is_left_and_that_i
         assert np.allclose(encoder.encode_windows(pixels), expected, atol=1e-6)
         assert re.fullmatch(said, encoder.computed_on), encoder.computed_on
     assert load_encoder("builtin", device="cpu").computed_on == "CPU"
+
+
+def test_batches_halve_when_memory_runs_out(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    encoder = load_encoder("builtin")
+    assert isinstance(encoder, OnnxEncoder)
+    expected = encoder.encode_windows(frames((70, 80), 9))
+    sizes = with_memory_for(encoder, 2, monkeypatch)
+    np.testing.assert_allclose(encoder.encode_windows(frames((70, 80), 9)), expected, atol=1e-6)
+    assert sizes == [9, 9, 8, 4, 2, 2, 2, 2, 1]  # the batch goes 32, 16, 8, 4, 2, as that of torch does
+    assert encoder.batch_size == 2
+    assert "memory ran out, going on with 2 at a time" in caplog.text

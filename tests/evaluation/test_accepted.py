@@ -350,6 +350,8 @@ def test_a_query_without_a_list_has_found_nothing_and_one_without_a_judgement_do
 SPLIT = make_corpus({"clip_id": CLIPS, "split": ["test"] * 4 + ["train"]}, TABLE)
 WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: evaluate(VALUES.T, CORPUS), "scores is 5 x 8, .* it lies the other way round, so give its transpose"),
+    (lambda: evaluate(torch.tensor(VALUES.T), CORPUS), "it lies the other way round, so give its transpose"),
+    (lambda: evaluate(pd.DataFrame(VALUES.T), CORPUS), "it lies the other way round, so give its transpose"),
     (lambda: evaluate(np.vstack([VALUES, VALUES]), CORPUS), "give it the corpus, or the split, that it is of"),
     (lambda: evaluate(VALUES, select(SPLIT, split="test")), "scores is 8 x 5, but the corpus has 7 captions and 4 cl"),
     (lambda: evaluate(VALUES[None], CORPUS), r"float64 with the shape \(1, 8, 5\); scores are numbers with two axes"),

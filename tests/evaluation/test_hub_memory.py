@@ -15,9 +15,14 @@ from numpy.typing import NDArray
 from evenreel.errors import UsageError
 from evenreel.evaluation.hub_memory import HubMemory
 from evenreel.evaluation.rescoring import hub_memory, rescore
-from tests.evaluation.small_corpus import scores_of
+from evenreel.types import Scores
 
 Matrix = NDArray[Any]
+
+
+def scores_of(values: Any) -> Scores:
+    array = np.asarray(values)
+    return Scores(array, [f"c{i}" for i in range(array.shape[0])], [f"v{i}" for i in range(array.shape[1])])
 
 
 def cosines(seed: int, queries: int, videos: int) -> Matrix:
@@ -61,12 +66,37 @@ def test_the_memory_is_that_of_slow_loops(own: HubMemory, queries: int, videos: 
     np.testing.assert_allclose(turned.T, expected, rtol=1e-9)
 
 
+def test_the_first_batch_stays_and_a_hub_sinks_in_the_next() -> None:
+    hub = np.tile([0.5, 0.1, 0.1], (16, 1))
+    values = np.vstack([hub, [[0.42, 0.4, 0.1]]])
+    found = hub_memory(scores_of(values)).values
+    np.testing.assert_array_equal(found[:16], hub)
+    assert found[16].argmax() == 1
+
+
 @given(st.integers(0, 50), st.integers(1, 5), st.integers(1, 4), st.integers(1, 30))
 def test_later_queries_change_no_earlier_answer(seed: int, batch: int, remembered: int, batches: int) -> None:
     values, own = cosines(seed, 40, 6), HubMemory(batch, remembered)
     before = min(batch * batches, 40)
     whole = hub_memory(scores_of(values), settings=own).values
     np.testing.assert_array_equal(hub_memory(scores_of(values[:before]), settings=own).values, whole[:before])
+
+
+@given(st.integers(0, 50), st.integers(1, 5), st.integers(1, 4))
+def test_what_left_the_memory_is_forgotten(seed: int, batch: int, remembered: int) -> None:
+    values, own = cosines(seed, 40, 6), HubMemory(batch, remembered)
+    gone = 40 - batch * (remembered + 1) - 40 % batch
+    last = slice(40 - (40 % batch or batch), 40)
+    changed = values.copy()
+    changed[: max(gone, 0)] += 0.3
+    found = [hub_memory(scores_of(one), settings=own).values[last] for one in (values, changed)]
+    np.testing.assert_allclose(*found, rtol=1e-12)
+
+
+def test_columns_go_with_their_ids() -> None:
+    values, order = cosines(0, 50, 9), np.random.default_rng(1).permutation(9)
+    found = hub_memory(scores_of(values[:, order])).values
+    np.testing.assert_allclose(found, hub_memory(scores_of(values)).values[:, order], rtol=1e-9)
 
 
 def test_it_says_that_the_order_of_the_queries_counts() -> None:

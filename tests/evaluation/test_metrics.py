@@ -93,6 +93,30 @@ def test_sum_and_geometric_mean_of_recalls() -> None:
     assert parse_metric("GeoR").summary(columns)[0] == pytest.approx((50 * 100 * 75) ** (1 / 3))
 
 
+@pytest.mark.parametrize(
+    ("recalls", "printed"),
+    [
+        ((53.5, 78.6, 86.5), 218.6),  # BiMa, MSR-VTT, text to video, and ...
+        ((52.2, 77.1, 85.3), 214.6),  # video to text
+        ((51.0, 76.4, 85.2), 212.6),  # NarVid
+        ((46.1, 71.8, 80.7), 198.6),  # TempMe
+        ((48.3, 73.0, 83.2), 204.5),  # PAU, video to text
+        ((45.2, 75.5, 84.3), 205.0),  # CLIP4Clip, MSVD
+        ((22.6, 41.0, 49.1), 112.7),  # LSMDC
+        ((40.5, 72.4, 83.6), 196.5),  # ActivityNet
+        ((42.8, 68.5, 79.2), 190.5),  # DiDeMo
+    ],
+)
+def test_sums_of_recalls_as_tables_1_and_2_of_bima_print_them(
+    recalls: tuple[float, float, float], printed: float
+) -> None:
+    """From the ranks of 1,000 captions that have these recalls (arXiv 2506.03589)."""
+    first, five, ten = (round(10 * recall) for recall in recalls)
+    ranks = np.repeat([1, 4, 8, 300], [first, five - first, ten - five, 1000 - ten])
+    columns = {f"R@{k}": 100.0 * (ranks <= k) for k in (1, 5, 10)}
+    assert parse_metric("Rsum").summary(columns)[0] == pytest.approx(printed, abs=0.05)
+
+
 @given(
     st.lists(st.tuples(st.floats(1, 1000), st.lists(st.integers(0, 3), min_size=4, max_size=4)), min_size=1, max_size=9)
 )

@@ -27,9 +27,13 @@ from evenreel.evaluation.rescoring import (
     sinkhorn_over_test,
 )
 from evenreel.types import Scores
-from tests.evaluation.small_corpus import scores_of
 
 Matrix = NDArray[Any]
+
+
+def scores_of(values: Any) -> Scores:
+    array = np.asarray(values)
+    return Scores(array, [f"c{i}" for i in range(array.shape[0])], [f"v{i}" for i in range(array.shape[1])])
 
 
 def random_scores(seed: int, queries: int = 6, videos: int = 5) -> Scores:
@@ -255,8 +259,6 @@ WRONG_CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: querybank_norm(S, bank_of(0, 9, 4)), r"shape \(9, 4\)"),
     (lambda: nearest_neighbour_norm(S, bank_of(0)), "best 128 of the bank, which has 9"),
     (lambda: csls(S, 6), "score at least 6 of both"),
-    (lambda: sinkhorn_norm(S, bank_of(0), temperature=0.0), "temperature"),
-    (lambda: sinkhorn_norm(S, bank_of(0), iterations=0), "temperature"),
 ]
 
 
@@ -289,10 +291,18 @@ def test_sinkhorn_normalisation_is_that_of_a_slow_loop(rows: int, columns: int) 
             wanted = sum(of_bank[b] * math.exp(bank[b, v] / 0.1) for b in range(rows))
             of_videos[v] = 1 / columns / wanted if rows >= columns else min(1.0, 1 / rows / wanted)
     expected = scores.values + 0.1 * np.log(of_videos)
-    normed = sinkhorn_norm(scores, bank, 0.1, 300)
-    found = normed.values
-    assert f"a bank of {rows} captions" in str(normed.about)
+    found = sinkhorn_norm(scores, bank, 0.1, 300).values
     assert found - found[:, :1] == pytest.approx(expected - expected[:, :1], abs=1e-6)
+
+
+def test_sinkhorn_normalisation_lowers_a_hub() -> None:
+    bank = np.array([[0.9, 0.2, 0.1], [0.8, 0.1, 0.3], [0.9, 0.3, 0.2]])
+    scores = scores_of([[0.85, 0.8, 0.1]])
+    assert sinkhorn_norm(scores, bank).values.argmax() == 1
+    assert "a bank of 3 captions" in str(sinkhorn_norm(scores, bank).about)
+    for bad in ({"temperature": 0.0}, {"iterations": 0}):
+        with pytest.raises(UsageError, match="temperature"):
+            sinkhorn_norm(scores, bank, **bad)
 
 
 def slow_transport(kernel: list[list[float]], iterations: int) -> tuple[list[float], list[float]]:

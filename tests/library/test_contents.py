@@ -400,3 +400,9 @@ def test_remove_on_the_command_line(videos: Path, library: Path) -> None:
     told = command("info", "--library", library).stdout
     assert "ignored: /clip_00.mp4" in told
     assert "on the disk: " in told
+
+
+def test_pages_of_files_make_up_the_whole(opened: Library) -> None:
+    pages = [opened.files(limit=2, offset=offset) for offset in (0, 2, 4)]
+    assert [page.total for page in pages] == [5, 5, 5]
+    assert sum((page.files for page in pages), ()) == opened.files().files

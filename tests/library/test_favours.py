@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import fisher_exact
+from scipy.stats import fisher_exact, hypergeom
 
 import evenreel
 from evenreel.errors import UsageError
@@ -332,3 +332,14 @@ def test_a_library_tells_what_a_result_favours_now(tmp_path: Path) -> None:
             writer.execute("UPDATE files SET state = 'missing' WHERE path = '/v/7.mp4'")
         assert library.favours(["0", "2"]).all == 11
     made.connection.close()
+
+
+def test_few_long_clips_among_equal_ones_are_nothing_much() -> None:
+    """Where nearly all are of one length a normal approximation would be sure of a difference."""
+    lengths = [10.0] * 950 + [60.0] * 50
+    shown = [*range(17), 950, 951, 952]
+    found = favours(population("a" * 1000, lengths), ids(shown))
+    assert found.lengths is not None
+    assert [found_in.shown for found_in in found.lengths.bins] == [17, 3]
+    assert found.lengths.p_value == pytest.approx(hypergeom(1000, 50, 20).sf(2), abs=0.01)
+    assert found.sentences == ()

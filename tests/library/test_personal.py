@@ -12,7 +12,7 @@ import pytest
 
 from evenreel.errors import NotFoundError, UsageError
 from evenreel.library import open_library, repair, verify
-from evenreel.library.personal import MOST_SEEN, PersonalMark, SavedSearch, moment_of
+from evenreel.library.personal import LONGEST_NOTE, MOST_SEEN, PersonalMark, SavedSearch, moment_of
 from tests import prebuilt
 from tests.library.damage import change
 from tests.library.videos import write_video
@@ -215,7 +215,11 @@ def test_hazard_245_notes_have_room_in_all_and_can_always_be_shortened(
 @pytest.mark.parametrize(
     ("make", "said"),
     [
+        (lambda: PersonalMark("a", float("nan")), "no time in a clip"),
+        (lambda: PersonalMark("a", -1.0), "no time in a clip"),
+        (lambda: PersonalMark("a", note="x" * (LONGEST_NOTE + 1)), "at most 10,000"),
         (lambda: PersonalMark("a", note="\udcff"), "not text"),
+        (lambda: SavedSearch("bus", ""), "query is empty"),
         (lambda: SavedSearch(" ", "bus"), "name of a saved search is empty"),
         (lambda: moment_of(float("inf")), "no time in a clip"),
     ],
@@ -223,3 +227,17 @@ def test_hazard_245_notes_have_room_in_all_and_can_always_be_shortened(
 def test_what_can_be_no_mark_or_search_is_refused_in_a_sentence(make: Callable[[], object], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         make()
+
+
+def test_wrong_searches_are_refused(videos: Path, library: Path) -> None:
+    prebuilt.library(videos, library)
+    with open_library(library) as opened:
+        opened.personal.save_search("clip")
+        with pytest.raises(UsageError, match="There is a saved search 'clip'"):
+            opened.personal.save_search("another", name="clip")
+        with pytest.raises(UsageError, match="no column 'colour'"):
+            opened.personal.save_search("clip", "colour = 'red'", "red")
+        for wrong in (opened.personal.run_search, opened.personal.remove_search):
+            with pytest.raises(NotFoundError, match="no saved search 'nobody'"):
+                wrong("nobody")
+        assert [one.name for one in opened.personal.searches()] == ["clip"]

@@ -44,6 +44,22 @@ def test_without_masks_it_is_the_mean_of_two_cross_entropies() -> None:
     assert torch.equal(info_nce(scores, torch.eye(6, dtype=torch.bool), 10.0), expected)
 
 
+def test_the_diagonal_is_always_positive() -> None:
+    scores, _ = table(4, 2)
+    nothing, diagonal = torch.zeros(4, 4, dtype=torch.bool), torch.eye(4, dtype=torch.bool)
+    assert torch.equal(info_nce(scores, nothing), info_nce(scores, diagonal))
+
+
+def test_the_mask_is_read_by_row_and_column() -> None:
+    """Caption 0 describes video 1 too: that pair is no negative of either, the pair (1, 0) still is."""
+    scores, _ = table(2, 3)
+    same = torch.tensor([[True, True], [False, True]])
+    loss = info_nce(scores, same).item()
+    left = math.log(1 + math.exp(float(scores[1, 0] - scores[1, 1])))  # caption 1 against videos
+    right = math.log(1 + math.exp(float(scores[1, 0] - scores[0, 0])))  # video 0 against captions
+    assert loss == pytest.approx((left + right) / 4, abs=1e-6)
+
+
 def test_masked_pairs_get_no_gradient_and_the_others_that_of_the_formula() -> None:
     scores, same = table(5, 4)
     scores = scores.double().requires_grad_()
@@ -63,6 +79,13 @@ def test_masked_pairs_get_no_gradient_and_the_others_that_of_the_formula() -> No
                 assert scores.grad[i, j] == 0
     slope = (by_loops(scores.detach(), same, 3.0 + step) - by_loops(scores.detach(), same, 3.0 - step)) / (2 * step)
     assert float(scale.grad) == pytest.approx(slope, abs=1e-5)
+
+
+def test_permuted_pairs_have_the_same_loss() -> None:
+    scores, same = table(6, 5)
+    order = torch.tensor([4, 2, 0, 5, 1, 3])
+    mixed = info_nce(scores[order][:, order], same[order][:, order], 7.0)
+    torch.testing.assert_close(mixed, info_nce(scores, same, 7.0))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -79,6 +79,12 @@ def test_vid_reaches_what_is_known_and_does_not_pass_it() -> None:
     assert PER_DIMENSION - 0.02 < bound < PER_DIMENSION + 0.01  # the mean of 60,000 numbers is off by so much
 
 
+def test_a_poor_guess_stays_far_below() -> None:
+    values, told = correlated(5_000, 2, 0)
+    one = torch.full((2,), math.log(math.e - 1), dtype=torch.float64)
+    assert ENTROPY + gaussian_log_likelihood(values, -told, one).item() < 0
+
+
 @pytest.mark.parametrize("batch", [16, 256])
 def test_infonce_by_the_best_scores_is_near_what_is_known_and_below(batch: int) -> None:
     """The best scores are the log density of the value given what tells it, but for what all columns share."""
@@ -89,3 +95,9 @@ def test_infonce_by_the_best_scores_is_near_what_is_known_and_below(batch: int) 
         bounds.append(info_nce_bound(scores).item())
     mean, error = np.mean(bounds), np.std(bounds) / math.sqrt(len(bounds))
     assert PER_DIMENSION - 0.05 < mean < PER_DIMENSION + 2 * error
+
+
+def test_infonce_cannot_say_more_than_the_batch_has_rows() -> None:
+    values, told = correlated(4, 400, 0)  # 204 nats
+    scores = -0.5 * torch.cdist(values, RHO * told).square() / (1 - RHO**2)
+    assert info_nce_bound(scores).item() == pytest.approx(math.log(4), abs=1e-6)

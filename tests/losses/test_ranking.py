@@ -91,6 +91,25 @@ def test_against_loops(size: int, seed: int, name: str, coarse: bool) -> None:
     )
 
 
+@given(order=st.permutations(range(6)), seed=st.integers(0, 999), name=names)
+def test_permuted_pairs_have_the_same_loss(order: list[int], seed: int, name: str) -> None:
+    batch = drawn(6, seed)
+    mixed = Drawn(*(tensor[order][:, order] for tensor in batch))
+    found, again = (ranking_hinge(one.scores, one.same, SETTINGS[name], one.relevance) for one in (batch, mixed))
+    assert {key: term.item() for key, term in again.items()} == pytest.approx(
+        {key: term.item() for key, term in found.items()}, abs=1e-6
+    )
+
+
+@given(seed=st.integers(0, 999), name=names)
+def test_turned_pairs_swap_the_directions(seed: int, name: str) -> None:
+    batch = drawn(5, seed)
+    terms = ranking_hinge(batch.scores, batch.same, SETTINGS[name], batch.relevance)
+    turned = ranking_hinge(batch.scores.T, batch.same.T, SETTINGS[name], batch.relevance.T)
+    assert torch.equal(turned["text_to_video"], terms["video_to_text"])
+    assert float(sum(turned.values())) == pytest.approx(float(sum(terms.values())), abs=1e-6)
+
+
 def test_by_hand() -> None:
     """Caption 0: its video has 0.5; 1 has 0.6 and is relevant by 0.5, 2 has 0.4 by 0, 3 has 0.3 by 0.8."""
     scores = torch.full((4, 4), -1.0).fill_diagonal_(1.0)

@@ -42,6 +42,22 @@ def test_against_loops(size: int, seed: int, margin: float, reduction: Reduction
     assert source_neutral(real, generated, kept, reduction).item() == pytest.approx(neutral, abs=1e-5)
 
 
+@given(size=st.integers(1, 9), seed=st.integers(0, 999))
+def test_the_neutral_term_does_not_know_which_is_which(size: int, seed: int) -> None:
+    real, generated, kept = scores(size, seed)
+    assert torch.equal(source_neutral(real, generated, kept), source_neutral(generated, real, kept))
+
+
+def test_the_hinge_asks_nothing_where_real_videos_lead() -> None:
+    generated = torch.tensor([0.1, -0.4, 0.0], requires_grad=True)
+    real = torch.tensor([0.2, 0.9, 0.0])
+    cost = source_hinge(real, generated, torch.ones(3, dtype=torch.bool))
+    cost.backward()
+    assert cost == 0
+    assert generated.grad is not None
+    assert generated.grad.tolist() == [0, 0, 0]
+
+
 @pytest.mark.parametrize(("term", "leads", "follows"), [(source_hinge, 1.0, 0.0), (source_neutral, 1.0, -1.0)])
 def test_slopes(term: object, leads: float, follows: float) -> None:
     """By the score of a generated video that leads, follows, is equal, and takes no part."""

@@ -46,6 +46,10 @@ def test_divergence_against_the_library_of_distributions(
     assert found.item() == pytest.approx(by_loops(costs, reduction), rel=1e-5)
 
 
+def test_the_prior_itself_costs_nothing() -> None:
+    assert gaussian_kl(torch.zeros(2, 3, 4), torch.zeros(2, 3, 4), real([3, 1], 0)).item() == 0
+
+
 def test_what_is_free_has_no_slope() -> None:
     mu = torch.tensor([[[0.1, 0.0], [9.0, 0.0]]], requires_grad=True)
     gaussian_kl(mu, torch.zeros(1, 2, 2), real([2], 0), free_nats=1.0).backward()

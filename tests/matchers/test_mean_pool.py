@@ -21,6 +21,13 @@ def test_it_is_the_cosine_of_sentence_and_mean_frame() -> None:
             assert math.isclose(float(scores[row, column]), expected, rel_tol=1e-12)
 
 
+def test_a_case_by_hand() -> None:
+    """Frames up and right have their mean between them: cosine of 45 degrees with both axes."""
+    text = TextBatch(("a",), torch.ones(1, 1, 2), torch.tensor([[True]]), torch.tensor([[1.0, 0.0]]))
+    video = VideoBatch(("v",), torch.eye(2)[None], torch.tensor([[True, True]]), torch.zeros(1, 2))
+    assert math.isclose(scores_of(small("mean_pool"), text, video).item(), math.sqrt(0.5), rel_tol=1e-6)
+
+
 def test_frames_of_other_lengths_count_alike() -> None:
     """A frame's length says nothing: features stored in half precision have lengths that are not quite one."""
     text, video = captions(), videos()

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from evenreel.losses import info_nce
 from evenreel.matchers import build_matcher
-from evenreel.matchers.t_mass import TMass, TMassSettings
+from evenreel.matchers.t_mass import TMass, TMassSettings, best_draw
 from tests.matchers.examples import DIMENSION, captions, disturb, pairs, scores_of, videos
 
 ROOT = math.sqrt(DIMENSION)
@@ -126,6 +127,16 @@ def test_large_tables_are_scored_in_chunks(monkeypatch: pytest.MonkeyPatch) -> N
     at_once = scores_of(model, text, video)
     monkeypatch.setattr("evenreel.matchers.t_mass.CHUNK_NUMBERS", 4 * DIMENSION)
     torch.testing.assert_close(scores_of(model, text, video), at_once, atol=1e-12, rtol=0)
+
+
+def test_more_draws_never_fit_worse() -> None:
+    make = torch.Generator().manual_seed(0)
+    centre, clouds = torch.randn(3, 8, generator=make), torch.rand(3, 4, 8, generator=make)
+    views = F.normalize(torch.randn(3, 4, 8, generator=make), dim=-1)
+    noise = torch.rand(9, 8, generator=make)
+    assert (best_draw(centre, clouds, views, noise) >= best_draw(centre, clouds, views, noise[:3])).all()
+    no_noise = best_draw(centre, clouds, views, torch.zeros(1, 8))
+    torch.testing.assert_close(no_noise, torch.einsum("qd,qvd->qv", F.normalize(centre, dim=-1), views))
 
 
 def test_noise_of_evaluation_is_that_of_its_seed() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from evenreel.matchers import TextBatch, VideoBatch, build_matcher
 from tests.matchers.examples import DIMENSION, captions, disturb, scores_of, videos
@@ -56,6 +57,12 @@ def test_training_starts_at_equal_weights() -> None:
         scores_of(build_matcher("wti", DIMENSION), text, video),
         scores_of(build_matcher("wti", DIMENSION, {"kind": "ti"}), text, video),
     )
+
+
+def test_equal_single_tokens_score_one() -> None:
+    text, video = captions((1,)), videos((1,))
+    video = replace(video, frames=F.normalize(text.words, dim=-1))
+    torch.testing.assert_close(scores_of(build_matcher("wti", DIMENSION), text, video), torch.ones(1, 1))
 
 
 def test_frames_go_through_the_temporal_blocks_once_a_video() -> None:

@@ -63,6 +63,20 @@ def test_against_loops(layers: int) -> None:
             torch.testing.assert_close(scores[row, column], expected, atol=1e-10, rtol=0)
 
 
+def test_one_word_and_one_frame_by_hand() -> None:
+    """Everything is the same cosine then, 0.6, and so is its mean, while the matrices are the identity."""
+    text, video = captions((1,)), videos((1,))
+    sentence = torch.zeros(1, DIMENSION)
+    sentence[0, 0] = 1.0
+    frame = torch.zeros(1, 1, DIMENSION)
+    frame[0, 0, :2] = torch.tensor([0.6, 0.8])
+    model = XClip(DIMENSION, XClipSettings(temporal_layers=0)).eval()
+    scores = scores_of(
+        model, replace(text, words=7 * sentence[:, None], sentence=sentence), replace(video, frames=frame)
+    )
+    assert math.isclose(scores.item(), 0.6, rel_tol=1e-6)
+
+
 def public_form(model: XClip, words: Tensor, frames: Tensor) -> Tensor:
     """Frame-word similarity as the public code has it: padding takes part as if it were a word or a frame."""
     alike = torch.einsum("qwd,de,vfe->qvwf", F.normalize(words, dim=-1), model.word_frame, frames)

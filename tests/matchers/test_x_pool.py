@@ -117,6 +117,21 @@ def test_maps_start_as_the_identity() -> None:
         torch.testing.assert_close(pooling(sentence, video.frames, video.frame_mask)[:, v], expected)
 
 
+def test_each_entry_is_pooled_by_its_own_caption() -> None:
+    """Other captions of the table leave a score as it is, so none of them tells which is right."""
+    matcher, text, video = build_matcher("x_pool", DIMENSION), captions(), videos()
+    with torch.no_grad():
+        alone = [
+            matcher.score(matcher.encode_text(captions((5,), seed=s)), matcher.encode_video(video)) for s in (0, 9)
+        ]
+        both = matcher.score(matcher.encode_text(text), matcher.encode_video(video))
+    assert not torch.allclose(alone[0], alone[1])
+    state = matcher.encode_text(text)
+    for row in range(len(text.ids)):
+        one = type(state)(*(tensor[row : row + 1] for tensor in state))
+        torch.testing.assert_close(matcher.score(one, matcher.encode_video(video))[0], both[row])
+
+
 def test_training_drops_out_and_evaluation_does_not() -> None:
     torch.manual_seed(0)
     matcher: Any = build_matcher("x_pool", DIMENSION, {"dropout": 0.5})

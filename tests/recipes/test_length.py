@@ -12,6 +12,7 @@ import pytest
 from evenreel.corpus import save_corpus, select
 from evenreel.debias.strata import adjusted_strata
 from evenreel.features.stored.store import StoredSettings, store_features
+from evenreel.papers import study_recipe
 from evenreel.training.data.material import load_material
 from evenreel.training.ensemble.members import train_recipe
 from evenreel.training.recipe.files import find_recipe, load_recipe, shipped_recipes
@@ -30,6 +31,18 @@ def recipe(name: str) -> Recipe:
 
 def test_there_are_two_for_each_dataset() -> None:
     assert [f"length/{dataset}/{row}" for dataset in DATASETS for row in ("backdoor", "baseline")] == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_their_numbers_are_the_published_ones(name: str) -> None:
+    """The paper: 100 epochs and a margin of 0.2; HGR's code: batches of 64, Adam at 1e-4 without decay or clipping."""
+    shipped = study_recipe(name)
+    assert (shipped.name, shipped) == (name, recipe(name)), "a study takes them"
+    assert (shipped.loop.epochs, shipped.loop.batch_size, shipped.loop.gradient_clip) == (100, 64, 0)
+    assert (shipped.optimiser.lr, shipped.optimiser.weight_decay, shipped.schedule.form) == (1e-4, 0, "constant")
+    assert (shipped.matcher.name, shipped.matcher.settings["margin"]) == ("hgr", 0.2)
+    assert (shipped.members is not None) == name.endswith("backdoor")
+    assert shipped.trim is None
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -332,9 +332,9 @@ RIGHT = [
 ]
 
 
-def test_no_crowd_of_wrong_tokens_keeps_a_right_one_out() -> None:
+@pytest.mark.parametrize("count", [14, 200])
+def test_no_crowd_of_wrong_tokens_keeps_a_right_one_out(count: int) -> None:
     """Behind a proxy all visitors come from one address."""
-    count = 200
 
     async def crowd() -> tuple[list[int], list[int]]:
         app = guard(ServeSettings(token=TOKEN))

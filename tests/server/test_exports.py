@@ -325,3 +325,16 @@ def test_a_server_for_others_opens_no_folders() -> None:
     for far in ({"allowed_hosts": ("films.example",)}, {"trusted_proxies": ("127.0.0.1",)}):
         with pytest.raises(UsageError, match="Through a proxy others reach the server.*--open-folders"):
             ServeSettings(open_folders=True, **far)
+
+
+def test_a_stretch_outside_of_its_clip_is_one_sentence(client: TestClient, ids: dict[str, str]) -> None:
+    answer = ask(client, "clip", (ids["star.mp4"], 100.0, 101.0))
+    assert (answer.status_code, "from 100 to 101 s is outside of the clip" in answer.json()["detail"]) == (404, True)
+
+
+def test_another_site_and_a_visitor_without_the_token_take_nothing_away(client: TestClient, served: Served) -> None:
+    wanted = {"form": "csv", "stretches": [{"clip_id": NOBODY}]}
+    assert client.post("/api/v1/export", json=wanted, headers={"origin": "http://evil.example"}).status_code == 403
+    app = make_app(served.library, replace(served.settings, token="a-long-token"))
+    with TestClient(app, base_url="http://127.0.0.1:8765") as stranger:
+        assert stranger.post("/api/v1/export", json=wanted).status_code == 401

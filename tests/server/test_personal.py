@@ -134,3 +134,30 @@ def test_people_are_offered_searched_and_gone_when_they_are_forgotten(library: P
         assert client.get("/api/v1/people/still", params={"who": "Ada King"}).status_code == 400
         gone = client.get("/api/v1/search", params={"q": "person:ada"})
         assert (gone.status_code, "knows no people" in gone.text) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("clip_id", "body", "status"),
+    [
+        ("f" * 32, {"favourite": True}, 404),
+        ("star", {"favourite": True}, 422),
+        (None, {"note": "x" * 10_001}, 422),
+        (None, {"time_s": -1}, 422),
+        (None, {"favourite": "perhaps"}, 422),
+    ],
+)
+def test_a_wrong_mark_is_refused_in_a_sentence(
+    visitor: TestClient, clip_id: str | None, body: dict[str, object], status: int
+) -> None:
+    answer = visitor.post(f"/api/v1/clips/{clip_id or clip_named(visitor, 'star')}/mark", json=body)
+    assert answer.status_code == status
+    assert answer.json()["detail"]
+    assert ask(visitor, "/api/v1/marks") == []
+
+
+def test_other_sites_write_nothing(visitor: TestClient) -> None:
+    star = clip_named(visitor, "star")
+    for method, path in (("POST", f"/clips/{star}/mark"), ("DELETE", f"/clips/{star}/mark"), ("POST", "/saved")):
+        answer = visitor.request(method, f"/api/v1{path}", json={}, headers={"origin": "https://elsewhere.example"})
+        assert answer.status_code == 403
+    assert ask(visitor, "/api/v1/marks") == []

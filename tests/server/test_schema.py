@@ -14,6 +14,7 @@ import httpx2
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
 from schemathesis import APIOperation, GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from starlette.testclient import TestClient
@@ -114,3 +115,19 @@ def test_every_address_is_told_and_has_a_name_of_its_own_for_generated_clients()
     names = Counter(method["operationId"] for method in methods)
     assert set(names.values()) == {1}
     assert {"search", "clip", "browse", "transcripts"} <= set(names)
+
+
+NAMED = """source "source" duration_s has_text name nothing 'camera' 'it''s' '%' 1e999 -1 = != < >= in like not and or
+is null true nan 0x10 ( ) , ; -- /* \\ ' """
+WORDS = st.sampled_from([*NAMED.split(), "\x00", "\ud800"])
+
+
+@given(parts=st.lists(st.one_of(WORDS, st.text(max_size=8)), max_size=12), quoted=st.booleans())
+@settings(max_examples=20, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_filter_is_applied_or_refused_in_a_sentence(client: TestClient, parts: list[str], quoted: bool) -> None:
+    where = " ".join(parts).encode("utf-8", "replace").decode()
+    asked = {"q": "a star", "where": f"source = '{where}'" if quoted else where}
+    answer = client.get("/api/v1/search", params=asked)
+    assert answer.status_code in {200, 400, 422}
+    if answer.status_code != 200:
+        assert answer.json()["detail"].strip()

@@ -55,6 +55,13 @@ def test_in_several_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
         torch.testing.assert_close(token_interaction(words, frames), expected, atol=1e-6, rtol=0)
 
 
+def test_what_lies_in_the_padding_is_of_no_account() -> None:
+    mask = torch.tensor([[True, False, True], [True, False, False]])
+    words, frames = tokens(mask, 0), tokens(mask, 1)
+    spoilt = [side._replace(vectors=side.vectors.masked_fill(~mask[..., None], 100.0)) for side in (words, frames)]
+    torch.testing.assert_close(token_interaction(*spoilt), token_interaction(words, frames), atol=0, rtol=0)
+
+
 def test_gradients_are_those_of_the_formula() -> None:
     """Against PyTorch's own gradient of the masked formula written for all pairs at once, padding included."""
     mask = torch.arange(4) < torch.tensor([[3], [1], [4]])

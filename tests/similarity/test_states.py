@@ -47,6 +47,14 @@ def test_parts_come_in_any_order() -> None:
     assert gather_rows(0, []) == ()
 
 
+def test_rows_are_counted_cut_weighed_and_moved() -> None:
+    whole = state(4, 2)
+    assert row_count(whole) == 4
+    assert take_rows(whole, slice(1, 3)).number.tolist() == [1, 2]
+    assert row_bytes(whole) == 2 * 3 * 4 + 2 * 1 + 2 * 2 * 8 + 8
+    assert move(whole, "meta").vectors.device.type == "meta"
+
+
 def nested(rows: int, length: int) -> Any:
     """The state of a matcher around two others, one of which is around another."""
     return state(rows, length), (state(rows, length + 1)._replace(number=torch.arange(rows) + 10),)

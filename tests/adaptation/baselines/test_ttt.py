@@ -128,6 +128,15 @@ def test_chance_is_what_simulated_vectors_of_the_source_have() -> None:
     torch.testing.assert_close(torch.stack(found).mean(0), expected, rtol=0.1, atol=0.0)
 
 
+def test_the_queue_keeps_the_newest_of_other_ids() -> None:
+    queue, vectors = VectorQueue(4), torch.arange(8.0)[:, None]
+    assert queue.with_past(["a", "b"], vectors[:2]).flatten().tolist() == [0, 1]
+    assert queue.with_past(["c"], vectors[2:3]).flatten().tolist() == [2, 0, 1]
+    assert queue.with_past(["b", "d"], vectors[3:5]).flatten().tolist() == [3, 4, 0, 2]  # the older b is gone
+    assert queue.with_past(["e", "f"], vectors[5:7]).flatten().tolist() == [5, 6, 3, 4]  # four at most
+    assert queue.ids == ["b", "d", "e", "f"]
+
+
 @given(
     size=st.integers(0, 6),
     batches=st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=5, unique=True), min_size=1, max_size=8),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from evenreel.audits import AuditSettings, audit_overlay, measure_overlay
 from evenreel.audits.edits.overlay_measures import OWN as ITS_CLIP
 from evenreel.audits.edits.overlay_measures import WRONG
+from evenreel.audits.edits.perturbed import AS_IS
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, UsageError
 from evenreel.report.page import render
@@ -44,6 +45,33 @@ def read(texts: list[int], weight: float, seed: int = 0) -> Table:
 def settings_of(edited: Table, control: Table | None = None) -> dict[str, Any]:
     found = {"overlay": of(edited)} | ({} if control is None else {"control": of(control)})
     return arguments(found)
+
+
+def test_three_clips_by_hand() -> None:
+    """The caption of a: clip c carries a's words, and a those of b.
+
+    Others of c score 4 and 2 (mean 3, deviation 1): c goes from 1 to 6, so from -2 to 3 and from place 3 to 1. Others
+    of a score 2 and 1 (1.5, 0.5): a goes from 4 to 1.5, so from 5 to 0 and from place 1 to 2.
+    """
+    clips = pl.DataFrame({"clip_id": ["a", "b", "c"], "overlay_of": ["b", None, "a"]})
+    captions = pl.DataFrame({"caption_id": ["0"], "clip_id": ["a"], "text": ["x"]})
+    ids = ["0"], ["a", "b", "c"]
+    clean, edited = Scores(np.array([[4.0, 2.0, 1.0]]), *ids), Scores(np.array([[1.5, 9.0, 6.0]]), *ids)
+    control = Scores(np.array([[3.5, 2.0, 2.0]]), *ids)
+    asked = arguments({"overlay": edited, "control": control}, AuditSettings(0))
+    found = measure_overlay(clean, make_corpus(clips, captions), **asked)
+    wrong, own = found.shifts[WRONG, "overlay"], found.shifts[ITS_CLIP, "overlay"]
+    assert (wrong.sd.value, wrong.places.value, wrong.first.value) == (5.0, 2.0, 100.0)
+    assert (own.sd.value, own.places.value, own.first.value) == (5.0, 1.0, 100.0)
+    # The control brings c to 2, which is at -1 and shares the places 2 and 3; a to 3.5, which is at 4, and still first.
+    assert {unit: one.value for unit, one in wrong.beyond.items()} == {"sd": 4.0, "places": 1.5, "first": 100.0}
+    assert {unit: one.value for unit, one in own.beyond.items()} == {"sd": 4.0, "places": 1.0, "first": 100.0}
+    assert found.first == {AS_IS: 0.0, "overlay": 100.0, "control": 0.0}
+    assert (found.effect.value, found.effect.name) == (
+        4.0,
+        "rise of a wrong clip by written words beyond the control (overlay), SD",
+    )
+    assert not found.effect.enough
 
 
 def test_every_figure_by_loops() -> None:

@@ -15,7 +15,7 @@ from evenreel.library import index_folders, open_library, verify
 from evenreel.library.index.run import make_empty
 from evenreel.library.index.stages import ReadingStage
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import library_lock, open_for_writing
+from evenreel.library.store.catalog import CATALOG, library_lock, open_for_writing
 from tests.forked import context
 from tests.in_process import run_here
 from tests.library.videos import write_folder
@@ -127,3 +127,13 @@ def test_a_root_counts_once_a_file_of_it_is_here(tmp_path: Path, videos: Path, m
     with open_library(library, vision=False) as opened:
         assert opened.roots() == (str(videos),)
         assert opened.stats().model == str(tmp_path / "other")
+
+
+def test_an_empty_library_that_was_there_before_stays(
+    tmp_path: Path, videos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_for_writing(tmp_path / "library").close()
+    monkeypatch.setattr(encoders, "load_encoder", refuses(EncoderError("The model cannot be had.")))
+    with pytest.raises(EncoderError):
+        index_folders([videos], tmp_path / "library", SEEN)
+    assert (tmp_path / "library" / CATALOG).exists()

@@ -46,6 +46,20 @@ def texts(*graphs: RoleGraph) -> TextBatch:
     return TextBatch(tuple(map(str, range(count))), torch.zeros(count, 1, 0), real, torch.zeros(count, 0), graphs)
 
 
+# The sizes
+
+
+def test_as_many_parameters_as_published() -> None:
+    """The frame-length paper's table 5: 3.15 and 10.25 million, without the vectors of words and roles."""
+    with torch.device("meta"):
+        matcher = Hgr(1024, HgrSettings())
+    counts = {name: parameter.numel() for name, parameter in matcher.named_parameters()}
+    assert sum(count for name, count in counts.items() if name.startswith("videos.")) == 3_149_825
+    of_vectors = counts.pop("texts.words.weight"), counts.pop("texts.roles.weight")
+    assert of_vectors == (300, 16 * 1024)
+    assert sum(count for name, count in counts.items() if name.startswith("texts.")) == 10_248_193
+
+
 # Captions
 
 

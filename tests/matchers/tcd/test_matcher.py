@@ -141,6 +141,15 @@ def test_weights_of_frames_reach_the_attention_only_where_nothing_normalises_the
     torch.testing.assert_close(plain, weighed, atol=1e-3, rtol=1e-3)
 
 
+def test_windows_without_text_leave_scores_unchanged() -> None:
+    matcher, text, video = tcd(), texts(), clips()
+    assert video.on_screen is not None
+    room = torch.randn(len(video.ids), 4, DIMENSION, dtype=torch.float64)
+    mask = torch.cat([video.on_screen.mask, torch.zeros(room.shape[:2], dtype=torch.bool)], dim=1)
+    more = replace(video, on_screen=OnScreen(torch.cat([video.on_screen.windows, room], dim=1), mask))
+    torch.testing.assert_close(scores_of(matcher, text, more), scores_of(matcher, text, video))
+
+
 def test_a_clip_without_text_is_one_whose_window_says_so() -> None:
     matcher, text = tcd(), texts()
     unread = videos(dtype=torch.float64)

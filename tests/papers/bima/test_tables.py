@@ -63,6 +63,22 @@ def settings(tmp_path_factory: pytest.TempPathFactory, material: EveryInput) -> 
     return replace(plain, recipe=recipe, seeds=1, runs=tmp_path_factory.mktemp("runs"))
 
 
+def test_each_row_of_table_4_has_its_switches(material: EveryInput, settings: EverySetting) -> None:
+    kinds = parts(material, settings)
+    assert list(kinds) == ["baseline", *PARTS]
+    on = {name: {switch for switch in OFF if kind.recipe.matcher.settings[switch]} for name, kind in kinds.items()}
+    assert on == {
+        "baseline": set(),
+        "entities": {"use_entities"},
+        "activities": {"use_activities"},
+        "elements": {"use_entities", "use_activities"},
+        "elements + captioning": {"use_entities", "use_activities", "captioning"},
+        "disentanglement": {"disentangle"},
+        "bima": set(OFF),
+    }
+    assert {kind.against for kind in kinds.values()} == {None, "baseline"}
+
+
 def test_sweeps_change_one_number_at_a_time(material: EveryInput, settings: EverySetting) -> None:
     assert list(element_counts(material, settings)) == ["bima", "kappa 1"]  # of two activities
     for kinds in (weights(material, settings), element_counts(material, settings)):

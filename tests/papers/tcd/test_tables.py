@@ -81,6 +81,16 @@ def differing(kinds: Variants, whole: str = "tcd") -> dict[str, dict[str, Any]]:
     }
 
 
+def test_rows_of_the_ablation_lack_what_their_names_say(material: EveryInput, settings: EverySetting) -> None:
+    assert differing(modules(material, settings)) == {
+        "baseline": {"fusion": "cross_attention", "co_attention": False, "lambda_hsc": 0},
+        "no co-attention, no calibration": {"co_attention": False, "lambda_hsc": 0},
+        "no calibration": {"lambda_hsc": 0},
+        "no co-attention": {"co_attention": False},
+        "tcd": {},
+    }
+
+
 @pytest.mark.parametrize("rows", [fusions, match_subsets, calibration_weights, calibrations])
 def test_sweeps_change_one_setting_and_see_the_same_words(
     rows: Rows, material: EveryInput, settings: EverySetting

@@ -14,6 +14,7 @@ from evenreel.adaptation.report import AdaptationStep, AdaptReport, LabelRank
 from evenreel.adaptation.resources import RememberingReader
 from evenreel.adaptation.settings import UNSAFE, SafetySettings, naive
 from evenreel.adaptation.stream import taken
+from evenreel.adaptation.titan.matching import MatchSettings
 from evenreel.corpus import make_corpus
 from evenreel.errors import UsageError
 from evenreel.evaluation.rescoring import nearest_neighbour_norm
@@ -24,6 +25,9 @@ from evenreel.papers.engine.material import Model, part_of
 from evenreel.papers.titan import streams as titan_streams
 from evenreel.papers.titan.rows import (
     BOTH,
+    CBC,
+    CHR,
+    NEITHER,
     SOURCE,
     Norm,
     Row,
@@ -200,16 +204,27 @@ def test_each_caption_is_read_once() -> None:
         np.testing.assert_array_equal(got.sentence, expected.sentence)
 
 
-def test_the_halves_of_the_correction_are_switched_off_in_a_copy() -> None:
+def test_parts_are_switched_one_by_one() -> None:
     settings = adapting(protocol="online")
     rows = parts(settings, True)
+
+    def switches(name: str) -> tuple[bool, bool, bool]:
+        own = rows[name].settings
+        assert own is not None
+        return own.matching.match == "rank_sum", own.counterfactuals is not None, own.causal
+
     assert rows[SOURCE].settings is None and rows[BOTH].settings == settings
+    assert [switches(name) for name in (NEITHER, CHR, CBC)] == [(False,) * 3, (True, True, False), (False, False, True)]
+    together = rows[f"{BOTH}, ranks decide"].settings
+    assert together == replace(settings, decides="ranks")
     halves = ("source debias alone", "target amplification alone")
     correction = prepared().correction
     assert correction is not None
     told = [switched(correction, rows[name]).settings for name in halves]
     assert [(one.source_debias, one.target_amplification) for one in told] == [(True, False), (False, True)]
     assert correction.settings.source_debias and correction.settings.target_amplification
+    warm = parts(adapting(matching=MatchSettings(temperature=0.2)), False)[f"{BOTH}, sinkhorn"].settings
+    assert warm is not None and warm.matching == MatchSettings("sinkhorn", temperature=0.2)
 
 
 def test_rows_beside_the_paper_have_its_settings_and_safety_apart() -> None:

@@ -113,3 +113,11 @@ def test_the_trace_is_in_all_mirrors_and_as_near_to_words_as_is_said() -> None:
     assert ((mirrors - real) @ trace).mean() == pytest.approx(math.sqrt(0.4), abs=0.05)
     words = normals(0, Stream.MEANS, (2, 256))[1]
     assert (trace @ words / np.linalg.norm(words)) ** 2 == pytest.approx(0.3, abs=1e-4)
+
+
+def test_a_mirror_does_not_have_what_only_its_real_clip_shows() -> None:
+    real = FrameShares(action=0.1, instance=0.6, background=0.0, length=0.0, time=0.0, cone=0.0)
+    shares = MirrorShares(action=0.1, style=0.0, instance=0.6, background=0.0, trace=0.0)
+    world = draw_mirrored_world(CLIPS, 0.0, 0, WorldSettings(512, 1, frame_shares=real), shares)
+    one, other = np.split(world.videos.frames[:, 0].astype(np.float64), 2)
+    assert (one * other).sum(1).mean() == pytest.approx(0.1, abs=0.03)

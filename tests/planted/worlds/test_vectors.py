@@ -19,7 +19,6 @@ from evenreel.planted.worlds.vectors import (
     rotation,
     words_of,
 )
-from tests.planted.worlds.tables import unit
 
 NONE = {"action": 0.0, "instance": 0.0, "background": 0.0, "length": 0.0, "time": 0.0, "cone": 0.0}
 
@@ -28,6 +27,11 @@ def contents(count: int, seed: int = 0) -> Contents:
     rng = np.random.default_rng(seed)
     numbers = [rng.integers(most, size=count) for most in (5, 7, 6, 3)]
     return Contents(*numbers, lengths=rng.random(count), lasting=rng.random(count))
+
+
+def unit(vector: list[float]) -> list[float]:
+    length = math.sqrt(sum(value * value for value in vector))
+    return [value / length for value in vector]
 
 
 def test_a_frame_is_the_sum_of_the_formula() -> None:
@@ -106,6 +110,26 @@ def test_lengths_lie_on_a_curve_whose_cosines_depend_on_their_difference(harmoni
         for second in range(5):
             waves = [math.cos(math.pi * wave * (ranks[first] - ranks[second])) for wave in range(1, harmonics + 1)]
             assert frames[first] @ frames[second] == pytest.approx(sum(waves) / harmonics, abs=0.05)
+
+
+def test_a_longer_clip_drifts_further() -> None:
+    settings = WorldSettings(256, 3, frame_shares=FrameShares(**(NONE | {"instance": 0.5, "time": 0.3})))
+    shown = contents(400)
+    frames = frames_of(shown, settings, 0).astype(np.float64)
+    apart = np.linalg.norm(frames[:, 2] - frames[:, 0], axis=1)
+    assert np.corrcoef(apart, shown.lengths)[0, 1] > 0.5
+
+
+def test_the_cone_is_the_cosine_of_unrelated_vectors_and_texts_have_another() -> None:
+    shares = FrameShares(cone=0.5, length=0.0), WordShares(lasting=0.0, cone=0.6)
+    settings = WorldSettings(256, 1, frame_shares=shares[0], word_shares=shares[1])
+    shown = contents(300)
+    frames, words = frames_of(shown, settings, 0)[:, 0].astype(float), words_of(shown, settings, 0).words[:, 0]
+    apart = shown.videos[:, None] != shown.videos
+    assert (frames @ frames.T)[apart].mean() == pytest.approx(0.5, abs=0.05)
+    other = (shown.verbs[:, None] != shown.verbs) & (shown.annotators[:, None] != shown.annotators)
+    assert (words.astype(float) @ words.T.astype(float))[other].mean() == pytest.approx(0.6, abs=0.05)
+    assert abs((words.astype(float) @ frames.T).mean()) < 0.2
 
 
 def test_the_alignment_is_the_squared_cosine_of_word_and_picture() -> None:

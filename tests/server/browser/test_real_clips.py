@@ -31,7 +31,7 @@ from tests.server.browser.visits import (
 
 REAL = (
     *("msrvtt_video7500.mp4", "metro_train.mp4", "kitten_on_grass.mp4", "cogvideox_1.mp4"),
-    *("video_90.mov", "corrupted.mp4"),
+    *("ucf101_eye_makeup.avi", "video_90.mov", "corrupted.mp4"),
 )
 MATCH = "msrvtt_video7500.mp4"
 SEVERAL = "hyundai minute"
@@ -189,3 +189,38 @@ def test_a_clip_that_stands_on_its_side_is_shown_upright(visits: Visits) -> None
     page.wait_for_function("() => document.querySelector('#video').videoWidth")
     video_width, video_height = video.evaluate("video => [video.videoWidth, video.videoHeight]")
     assert np.isclose(width / height, video_width / video_height, rtol=0.05)
+
+
+@pytest.mark.slow
+def test_what_the_browser_cannot_play_is_shown_as_a_preview(visits: Visits, real_library: Path) -> None:
+    page = visits.open()
+    search(page, "a woman is putting on eye makeup")
+    assert names(page)[0] == "ucf101_eye_makeup.avi"
+    moment_s = open_at_moment(page)
+    shows(page, real_library.parent / "clips" / "ucf101_eye_makeup.avi", moment_s)
+    expect(page.locator("#player-note")).to_have_text(
+        "This browser cannot play the original. This is a small preview without sound."
+    )
+
+
+def test_keyboard_alone_from_the_query_to_the_clip_and_back(visits: Visits) -> None:
+    page = visits.open()
+    search(page, SEVERAL)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("() => document.activeElement.textContent") == MATCH
+    page.keyboard.press("Enter")
+    first_frame(page)
+    page.keyboard.press(" ")
+    expect(page.locator("#play")).to_have_attribute("aria-label", "Play")
+    page.keyboard.press("p")
+    assert page.evaluate(TIME) == pytest.approx(5.0, abs=0.5)
+    page.keyboard.press("Escape")
+    expect(page.locator("#player")).to_be_hidden()
+    assert page.evaluate("() => document.activeElement.textContent") == MATCH
+    page.keyboard.press("/")
+    assert page.evaluate("() => document.activeElement.id") == "query"
+    page.keyboard.type("a metro train")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/?q=a+metro+train")
