@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -78,8 +78,6 @@ class Question:
     wrong: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        from evenreel.library.search.asking import Then
-
         image, rerank, within = (one is not None for one in (self.image, self.rerank, self.within_s))
         marked, blind = bool(self.right or self.wrong), not self.vision
         if self.is_empty and (marked or rerank or within or blind):
@@ -91,8 +89,11 @@ class Question:
             raise UsageError("--image takes words beside it and no marks; leave --right, --wrong and --within out.")
         if rerank and marked:
             raise UsageError("A matcher knows of no examples; leave --rerank, or --right and --wrong, out.")
-        if within and not isinstance(self.question(), Then):
-            raise UsageError("--within is the gap of two moments; write a query such as 'a red bus, then a dog'.")
+        if within:
+            from evenreel.library.search.asking import Then
+
+            if not isinstance(self.question(), Then):
+                raise UsageError("--within is the gap of two moments; write a query such as 'a red bus, then a dog'.")
         if image and blind:
             raise UsageError("--image needs vision; leave --no-vision out.")
         if rerank and (blind or image):
@@ -101,6 +102,12 @@ class Question:
     @property
     def is_empty(self) -> bool:
         return self.query is None and self.image is None and not self.right
+
+    @property
+    def asks_a_server(self) -> bool:
+        """Whether a running server may be asked: it has a model of its own, and relative paths in filters."""
+        others = self.image, self.rerank, *self.right, *self.wrong
+        return self.query is not None and self.vision and not any(others) and "path" not in (self.where or "").lower()
 
     def question(self) -> LibraryQuestion:
         from evenreel.library.search.asking import Marked, read_mark, read_question
@@ -124,9 +131,13 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Find clips, each with its best moment and the reason. Without a query: highlights, clips unlike the rest."""
+    place = library or default_library()
+    if asked.asks_a_server and (told := _of_server(place, asked, device, marks=not as_json)):
+        show_result(told, as_json, others=everything)
+        return
     from evenreel.library import open_library
 
-    place = fetched(library or default_library(), snapshot_cache)
+    place = fetched(place, snapshot_cache)
     with open_library(place, device=device, vision=asked.vision) as opened:
         if asked.is_empty:
             _show_unlike(opened.highlights(None, asked.k, asked.where), as_json)
@@ -138,6 +149,14 @@ def search(
         if not found.hits and not (held := opened.stats()).files:
             raise LibraryError(empty_sentence(held))
     show_result(found, as_json, others=everything)
+
+
+def _of_server(place: Path, asked: Question, device: str, *, marks: bool = False) -> SearchResult | None:
+    """What a running server of the library finds, as `_search` would; None where it is to be found here."""
+    from evenreel.server.local import ask
+
+    wanted = {name: getattr(asked, name) for name in ("query", "within_s", "k", "where", "fold")}
+    return cast("SearchResult | None", ask(place, wanted | {"device": device, "marks": marks}))
 
 
 def _show_unlike(found: UnlikeClips, as_json: bool) -> None:
@@ -213,9 +232,12 @@ def export(
 
     document = _document(what)
     place = fetched(library or default_library(), snapshot_cache)
-    searching = len(what) == 1 and document is None
+    searching, told = len(what) == 1 and document is None, None
+    if searching:
+        asked = Question(as_utf8(what[0]), wanted.k, wanted.where, vision=wanted.vision, fold=False)
+        told = _of_server(place, asked, device) if asked.asks_a_server else None
     with open_library(place, device=device, vision=searching and wanted.vision) as opened:
-        title, picks = _picked(opened, what, document, wanted)
+        title, picks = _picked(opened, what, document, wanted, told)
         with share_bar("cutting" if "clip" in settings.forms else "writing") as progress:
             report = take_away(opened, picks, out, title, settings, progress)
     _show(report, out, as_json)
@@ -247,7 +269,7 @@ def _document(what: list[str]) -> dict[str, Any] | None:
 
 
 def _picked(
-    library: Library, what: list[str], document: dict[str, Any] | None, wanted: WantedStretches
+    library: Library, what: list[str], document: dict[str, Any] | None, wanted: WantedStretches, told: Any
 ) -> tuple[str, list[Pick]]:
     from evenreel.handover.picks import Pick, picks_of, stretches_of
 
@@ -265,7 +287,7 @@ def _picked(
         return PurePath(what[0]).stem, [pick]
     elif len(what) == 1:
         query = as_utf8(what[0]) or ""
-        found = library.search(query, wanted.k, wanted.where).to_json()
+        found = told or library.search(query, wanted.k, wanted.where).to_json()
     else:
         raise UsageError(USAGE)
     picks = picks_of(found, every_moment=wanted.every_moment, others=wanted.others)

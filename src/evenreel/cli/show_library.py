@@ -95,7 +95,7 @@ def list_notes(notes: Sequence[tuple[str, str]]) -> None:
 def show_result(result: SearchResult, as_json: bool, *, others: bool = False) -> None:
     """Print hits with their best moments and the reason; with `others`, the weaker matches too."""
     if as_json:
-        print_json(result.to_json())
+        print_json(result if isinstance(result, dict) else result.to_json())
         return
     out, answering = console(), result.answering
     for notice in result.notices:
@@ -142,10 +142,12 @@ def _show_hit(out: Console, rank: int, hit: Hit) -> None:
 
 def _marked(said: TextHit) -> str:
     """Words that are said, in bold what matches the query."""
-    from evenreel.library.search.words import marks
+    if (stretches := getattr(said, "marks", None)) is None:  # those that a server was asked for come with it
+        from evenreel.library.search.words import marks
 
+        stretches = marks(said.text, said.matched, said.found)
     text, pieces, end = said.text, list[str](), 0
-    for start, stop in marks(text, said.matched, said.found):
+    for start, stop in stretches:
         pieces += [safe(text[end:start]), f"[bold]{safe(text[start:stop])}[/]"]
         end = stop
     return "".join([*pieces, safe(text[end:])])

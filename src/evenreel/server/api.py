@@ -9,10 +9,13 @@ person's own (`evenreel.library.personal`), which any number of processes may se
 from __future__ import annotations
 
 import asyncio
+import hmac
+import json
 import math
 import os
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import PurePath
@@ -20,10 +23,11 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi import Path as InPath
+from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints, TypeAdapter, computed_field
 
 from evenreel.config import default_library
-from evenreel.errors import UsageError
+from evenreel.errors import EvenreelError, UsageError
 from evenreel.files import is_printable, printable
 from evenreel.library import Library, Marked, Then, UnfinishedText, Without
 from evenreel.library.contents import (
@@ -55,7 +59,8 @@ from evenreel.library.search.asking import (
 from evenreel.library.search.result import FoldedHit, Hit, MomentHit, SearchResult, TextHit
 from evenreel.library.search.words import marks
 from evenreel.library.store.catalog import folder_of
-from evenreel.server.desk import Desk
+from evenreel.server.desk import OF_A_CHANGE, Desk
+from evenreel.server.local import ADDRESS, NONCE, PROOF, proof, read_note, states
 from evenreel.server.media import PREVIEW_PART_S, Pictures, Playback, SentAs, Uploads, media_type
 from evenreel.server.settings import MOST_RESULTS
 from evenreel.speech import SpeechSource
@@ -618,6 +623,8 @@ class Api:
             ("POST", "/saved/seen", self.seen, about("The same, and none of it is new from now on.", SavedNews, 404)),
         ):
             router.add_api_route(path, writes, methods=[method], **described)
+        own = ADDRESS.removeprefix(router.prefix)
+        router.add_api_route(own, self.own, methods=["POST"], include_in_schema=False)
         return router
 
     async def search(
@@ -639,6 +646,43 @@ class Api:
 
         key = ("text", asked, typing, where, k, fold, matcher is not None)
         return await self._found(Wanted(found, k, where, fold), key, rerank=matcher is not None)
+
+    async def own(self, request: Request) -> Response:
+        """Answer a command of whoever runs the server (`evenreel.server.local`); with nothing, where it cannot."""
+        body, nonce = await request.body(), request.headers.get(NONCE, "")
+        secret = str((read_note(self._desk.place) or {}).get("secret", ""))
+        if not secret or not hmac.compare_digest(
+            proof(secret, "question", nonce, body).encode(), request.headers.get(PROOF, "").encode()
+        ):
+            return Response(status_code=404)
+
+        async def answer() -> AsyncIterator[bytes]:
+            text = b""
+            with suppress(EvenreelError, KeyError, TypeError, ValueError):  # the command finds out why
+                text = await self._own_answer(json.loads(body))
+            yield f"{proof(secret, 'answer', nonce, text)}\n".encode() + text
+
+        return StreamingResponse(answer(), media_type="application/json")  # its head is sent before the search
+
+    async def _own_answer(self, asked: dict[str, Any]) -> bytes:
+        """The answer of `evenreel search`, which this library gives at full paths, not as visitors may see it."""
+        question = read_question(asked["query"], asked["within_s"] or WITHIN_S)
+
+        def found(library: Library) -> bytes:
+            if not self._desk.is_whole(asked["device"]) or states(library.path, OF_A_CHANGE) != asked["states"]:
+                return b""
+            search = partial(library.search, question, where=asked["where"])
+            result = library.folded(search, asked["k"]) if asked["fold"] else search(asked["k"])
+            unknown = library.unknown_to_model()
+            result = replace(result, notices=(*filter(None, [unknown]), *result.notices))
+            told = result.to_json()
+            if asked["marks"]:
+                for hit, one in zip(result.hits, told["hits"], strict=True):
+                    for said, shown in zip(hit.said, one["said"], strict=True):
+                        shown["marks"] = marks(said.text, said.matched, said.found)
+            return json.dumps(told).encode() if result.hits else b""
+
+        return await self._desk.query(found, model=True)
 
     async def search_image(
         self, request: Request, asked: Annotated[PictureWays, Depends()], where: Where = None, k: Count = 20

@@ -49,8 +49,9 @@ from evenreel.config import usable_cores
 from evenreel.errors import EncoderError, EvenreelError, MediaError, NotFoundError, UsageError
 from evenreel.server.adding import AddingApi
 from evenreel.server.api import Api
-from evenreel.server.desk import BusyError, Desk
+from evenreel.server.desk import OF_A_CHANGE, BusyError, Desk
 from evenreel.server.exports import Exports
+from evenreel.server.local import ADDRESS, noted
 from evenreel.server.media import Pictures, Playback, Uploads, received
 from evenreel.server.settings import ServeSettings, address_of, is_known_host, proxy_network
 
@@ -81,7 +82,7 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 SESSION = "/session"
-OPEN_TO_ALL = ("/api/v1/health", "/static/")
+OPEN_TO_ALL = ("/api/v1/health", "/static/", ADDRESS)  # the last asks for a proof of its own
 FOR_PROGRAMS = ("/api/", "/mcp")  # beginnings of addresses that programs ask
 LOGIN_BYTES = 4_096
 WRONG_TOKEN_DELAY_S = 0.5
@@ -185,20 +186,26 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
     if settings.workers > 1 and os.name != "posix":
         raise UsageError("Several workers share a port on Linux and macOS only; leave out --workers here.")
     check_servable(library, settings)
-    if settings.workers == 1:
-        run_app(make_app(library, settings), settings, on_ready)
-        return
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() // settings.workers)))
-    os.environ[SERVED] = TypeAdapter(Served).dump_json((library, settings)).decode()
-    with _listening(settings) as listener:
-        on_ready(_own_address(settings, listener))
-        uvicorn.run(
-            f"{__name__}:worker_app",
-            factory=True,
-            workers=settings.workers,
-            fd=listener.fileno(),
-            **_options(settings.of_one_worker()),
-        )
+    with noted(library, settings.host, OF_A_CHANGE) as leave_note:
+
+        def ready(address: str) -> None:
+            leave_note(address)
+            on_ready(address)
+
+        if settings.workers == 1:
+            run_app(make_app(library, settings), settings, ready)
+            return
+        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() // settings.workers)))
+        os.environ[SERVED] = TypeAdapter(Served).dump_json((library, settings)).decode()
+        with _listening(settings) as listener:
+            ready(_own_address(settings, listener))
+            uvicorn.run(
+                f"{__name__}:worker_app",
+                factory=True,
+                workers=settings.workers,
+                fd=listener.fileno(),
+                **_options(settings.of_one_worker()),
+            )
 
 
 def worker_app() -> ASGIApp:

@@ -32,6 +32,7 @@ Version = tuple[FileState, ...]
 LOADING = "The model is loading; try again in a moment."
 CACHED_BYTES = 8 * 2**20  # most bytes of answers that are kept to be given again
 KEPT_TEXTS = 1_000  # most encoded captions that are kept
+OF_A_CHANGE = (CATALOG, f"{CATALOG}-wal", COPY)  # files that change with the catalog, or a person's own records
 
 
 class BusyError(EvenreelError):
@@ -39,8 +40,7 @@ class BusyError(EvenreelError):
 
 
 def library_version(library: Path) -> Version:
-    """Return what changes with every change of a catalog, or of a person's own records."""
-    return tuple(file_state(library / name) or (0, 0, 0) for name in (CATALOG, f"{CATALOG}-wal", COPY))
+    return tuple(file_state(library / name) or (0, 0, 0) for name in OF_A_CHANGE)
 
 
 class SharedEncoder:
@@ -86,7 +86,7 @@ class Desk:
     """
 
     def __init__(self, library: Path, settings: ServeSettings) -> None:
-        self.followed = FollowedLibrary(library, settings.snapshot_cache)
+        self.place, self.followed = library, FollowedLibrary(library, settings.snapshot_cache)
         self.settings = settings
         self._waiting = self._looking_up = 0
         self._own = threading.local()
@@ -109,6 +109,11 @@ class Desk:
     @property
     def model(self) -> str:
         return self._held.state
+
+    def is_whole(self, device: str) -> bool:
+        """Whether every model that the library was made with is held, on the device that is meant."""
+        held = self._held.state in {"none", "ready"} and self._sounds.state in {"none", "ready"}
+        return held and self.settings.vision and self.settings.device == device
 
     def start(self) -> None:
         self.followed.start()

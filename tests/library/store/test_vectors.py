@@ -253,6 +253,30 @@ def slow_z(library: Library, captions: list[str], clip_id: str) -> list[float]:
     return found
 
 
+def test_a_slow_models_bank_is_encoded_once_for_all_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    banks: set[str] = set()
+
+    def encoded(weights_hash: str) -> int:
+        (folder := tmp_path / str(len(list(tmp_path.iterdir())))).mkdir()
+        made = Library(folder)
+        made.encoder.weights_hash = weights_hash
+        made.add_clip("c", ["thing0 place0"])
+        update(made)
+        banks.add(get_meta(made.connection)["null_vectors"])
+        return made.encoder.captions_encoded
+
+    assert [encoded("quick"), encoded("quick")] == [200, 200] and not (tmp_path / "evenreel").exists()
+    monkeypatch.setattr(module, "KEPT_FROM_S", 0.0)
+    assert [encoded("slow"), encoded("slow"), encoded("another")] == [200, 0, 200]
+    for damage in (lambda held: held[:-2] + b"\0\0", lambda held: held[:9], lambda held: b""):
+        for kept in (tmp_path / "evenreel" / "nonsense").iterdir():
+            kept.write_bytes(damage(kept.read_bytes()))
+        assert [encoded("slow"), encoded("slow")] == [200, 0]
+    monkeypatch.setattr(module, "null_queries", lambda: tuple(f"other {number}" for number in range(200)))
+    assert encoded("slow") == 200 and len(banks) == 2
+
+
 def test_the_bank_holds_two_hundred_different_queries() -> None:
     bank = null_queries()
     assert len(bank) == len(set(bank)) == 200

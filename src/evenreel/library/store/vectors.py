@@ -23,6 +23,7 @@ import hashlib
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
@@ -36,7 +37,7 @@ from numpy.typing import NDArray
 
 from evenreel.arrays import Indices
 from evenreel.errors import LibraryError
-from evenreel.files import sync_folder
+from evenreel.files import replacing, sync_folder
 from evenreel.library.store.catalog import get_meta, set_meta
 from evenreel.library.store.fulltext import note_clips
 from evenreel.types import Encoder, FloatArray
@@ -219,6 +220,8 @@ DEVIATION_FLOOR = 1e-3
 DECIMALS = 9  # cosines of float16 vectors that differ by less are equal; z stays finite where all nonsense is alike
 
 CLIPS_AT_ONCE = 4096
+KEPT_FROM_S = 1.0  # processor time of encoding the bank from which it is kept for other libraries
+SEAL_BYTES = 32
 NOTED = {"null_bank", "null_vectors", "null_best", "null_clips"}
 """Entries of `meta`: which queries were encoded by which model, their vectors, their best z, on how many clips."""
 
@@ -238,8 +241,8 @@ def update_null_scores(
     Only new clips are scored, and all anew where one went (the best of the rest is not known) or the encoder changed.
     """
     queries = _stored_bank(of.own(get_meta(connection)), encoder.weights_hash, encoder.dimension)
-    if queries is None:  # the text tower runs over it once
-        encoded = encoder.encode_text(null_queries()).sentence.astype("<f2")
+    if queries is None:
+        encoded = _encoded_bank(encoder)
         noted = {
             "null_bank": _bank_digest(encoder.weights_hash),
             "null_vectors": base64.b64encode(encoded.tobytes()).decode(),
@@ -298,6 +301,28 @@ def bank_of(connection: sqlite3.Connection, of: Matrix = FRAMES) -> FloatArray |
     """Read the bank (N, D) as the model of a matrix encoded it for this library; None where it must be encoded."""
     meta = of.own(get_meta(connection))
     return _stored_bank(meta, meta.get("weights_hash", ""), int(meta.get("dimension", "0")))
+
+
+def _encoded_bank(encoder: Encoder) -> HalfArray:
+    """The bank (N, D) as a model encodes it; of a slow one kept in the cache folder, for all libraries of a person."""
+    from platformdirs import user_cache_path
+
+    digest = _bank_digest(encoder.weights_hash)
+    path = user_cache_path("evenreel") / "nonsense" / digest
+    with suppress(OSError):
+        held = path.read_bytes()
+        if held[:SEAL_BYTES] == _seal(digest, held[SEAL_BYTES:]):
+            return np.frombuffer(held[SEAL_BYTES:], "<f2").reshape(len(null_queries()), encoder.dimension)
+    began_s = time.process_time()
+    encoded: HalfArray = encoder.encode_text(null_queries()).sentence.astype("<f2")
+    if time.process_time() - began_s >= KEPT_FROM_S:
+        with suppress(OSError), replacing(path) as part:
+            part.write_bytes(_seal(digest, encoded.tobytes()) + encoded.tobytes())
+    return encoded
+
+
+def _seal(digest: str, stored: bytes) -> bytes:
+    return hashlib.sha256(digest.encode() + stored).digest()
 
 
 def _bank_digest(weights_hash: str) -> str:
