@@ -95,14 +95,14 @@ def add_signs(plan: PlantedCorpus, library: Path) -> None:
     connection.close()
 
 
-def make_up_library(clips: int, work: Path) -> Path:
-    """A library of made-up clips; one that is there already is left as it is."""
-    library = work / f"made_up_{clips}"
+def make_up_library(clips: int, work: Path, model: str = "builtin") -> Path:
+    """A library of made-up clips for a model; one that is there already is left as it is."""
+    library = work / f"made_up_{clips}{'' if model == 'builtin' else f'_{Path(model).name}'}"
     if (library / "whole").exists():
         return library
     library.mkdir(parents=True, exist_ok=True)
-    encoder = load_encoder("builtin")
-    meta = dict.fromkeys(("model", "asked_model"), "builtin") | {
+    encoder = load_encoder(model)
+    meta = dict.fromkeys(("model", "asked_model"), model) | {
         "encoder_id": encoder.encoder_id,
         "weights_hash": encoder.weights_hash,
         "dimension": str(encoder.dimension),
