@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import date
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Error as PlaywrightError
+from playwright.sync_api import Page, Request, Route, expect
 
 from evenreel.library.contents import browse
 from evenreel.library.search.filters import read_filter
@@ -223,6 +226,114 @@ def test_half_a_word_is_not_told_that_nothing_fits(visits: Visits) -> None:
     said = page.evaluate(TYPE, ["xq", "harbour"])
     assert "4 clips match “harbour”" in said[-1]
     assert not [text for text in said if "Nothing fits" in text]
+
+
+HISTORY = """
+    window.written = [];
+    for (const name of ['pushState', 'replaceState']) {
+        const own = history[name].bind(history);
+        history[name] = (...given) => { window.written.push(`${name} ${given[2]}`); own(...given); };
+    }
+    window.said = [];
+    addEventListener('DOMContentLoaded', () => new MutationObserver(() => window.said.push(
+        document.getElementById('announcements').textContent,
+    )).observe(document.getElementById('announcements'), {childList: true}));
+    const fetched = window.fetch;
+    window.fetch = async (...given) => {
+        if (window.slow_ms) await new Promise((go) => setTimeout(go, window.slow_ms));
+        return fetched(...given);
+    };
+"""
+"""Notes what a page writes into its history, and what a screen reader is told; makes answers slow where that is set."""
+
+
+def typing_page(visits: Visits) -> tuple[Page, list[str]]:
+    """A page, and the sentences that it asks while they are typed."""
+    page, asked = visits.blank(), list[str]()
+    page.add_init_script(HISTORY)
+
+    def note(request: Request) -> None:
+        given = parse_qs(urlsplit(request.url).query)
+        if "/api/v1/search?" in request.url and "typing" in given:
+            asked.append(given["q"][0])
+
+    def with_patience(route: Route) -> None:
+        route.fulfill(
+            content_type="text/javascript", body=route.fetch().text().replace("SLOW_MS = 300", "SLOW_MS = 3000")
+        )
+
+    page.route("**/static/results.js", with_patience)  # a busy machine is no slow server
+    page.on("request", note)
+    page.goto(visits.address)
+    expect(page.locator("#home-examples li").first).to_be_visible()
+    return page, asked
+
+
+def test_results_come_at_each_pause_of_a_key_and_the_history_has_one_entry(visits: Visits) -> None:
+    page, asked = typing_page(visits)
+    page.keyboard.type("harbour", delay=250)
+    expect(page.locator("#summary")).to_have_text("4 clips match “harbour”")
+    assert len(asked) >= 2 and asked[-1] == "harbour"
+    page.wait_for_function("() => window.written.at(-1)?.endsWith('q=harbour')")
+    written = page.evaluate("() => window.written")
+    assert sum(one.startswith("pushState") for one in written) == 1 and len(written) <= 3
+    page.keyboard.press("Enter")
+    settled(page)
+    page.wait_for_function("() => window.said.at(-1)?.includes('“harbour”')")
+    assert {one for one in page.evaluate("() => window.said") if one} == {"4 clips match “harbour”"}
+    page.go_back()
+    expect(page.locator("#home")).to_be_visible()
+    expect(page.locator("#query")).to_have_value("")
+    page.go_forward()
+    settled(page)
+    expect(page.locator("#query")).to_have_value("harbour")
+
+
+def test_what_is_typed_has_its_place_in_the_history_before_a_clip_is_opened(visits: Visits) -> None:
+    page, _ = typing_page(visits)
+    page.keyboard.type("harb")
+    settled(page)
+    page.keyboard.type("our")
+    expect(page.locator("#summary")).to_have_text("4 clips match “harbour”")
+    page.locator("#results .card h3 a").first.press("Enter")
+    expect(page.locator("#player")).to_be_visible()
+    page.go_back()
+    assert page.url.endswith("/?q=harbour")
+
+
+def test_an_answer_that_is_late_is_not_shown_over_a_later_one(visits: Visits) -> None:
+    page, _ = typing_page(visits)
+    held: list[Route] = []
+    page.route("**/api/v1/search?q=star*", lambda route: held.append(route))  # noqa: PLW0108
+    page.keyboard.type("star")
+    page.wait_for_timeout(150)
+    page.locator("#query").fill("harbour")
+    expect(page.locator("#summary")).to_have_text("4 clips match “harbour”")
+    for route in held:
+        with contextlib.suppress(PlaywrightError):  # the page has taken it back
+            route.continue_()
+    page.wait_for_timeout(300)
+    expect(page.locator("#summary")).to_have_text("4 clips match “harbour”")
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_a_server_that_is_slow_is_asked_when_enter_is_pressed(visits: Visits, size: tuple[int, int]) -> None:
+    page, asked = typing_page(visits)
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.evaluate("() => (window.slow_ms = 3500)")
+    page.keyboard.type("ha")
+    settled(page)
+    expect(page.locator("#press-enter")).to_be_hidden()
+    page.keyboard.type("rb")
+    expect(page.locator("#press-enter")).to_be_visible()
+    page.wait_for_timeout(500)
+    assert asked == ["ha"] and violations(page) == []
+    page.evaluate("() => (window.slow_ms = 0)")
+    page.keyboard.press("Enter")
+    expect(page.locator("#press-enter")).to_be_hidden()
+    settled(page)
+    page.keyboard.type("our")
+    expect(page.locator("#summary")).to_have_text("4 clips match “harbour”")
 
 
 def test_what_comes_after_has_a_box_of_its_own(visits: Visits) -> None:

@@ -19,7 +19,8 @@ import { Results } from "./results.js";
 import { Saved } from "./saved.js";
 import { listenToSelection } from "./selection.js";
 
-const TYPING_MS = 300;
+const TYPING_MS = matchMedia("(pointer: coarse)").matches ? 300 : 90; // after a key; pictures cost a phone more
+const SETTLED_MS = 700; // after which the address has what is typed: browsers let a page change it 100 times in 30 s
 const FEWEST_LETTERS = 2;
 // A prefix or a quote that waits for words.
 const BEGUN = /^\s*((said|on-screen|seen|sounds|person)\s*:\s*["“”„]*|["“”„]+)\s*$/i;
@@ -47,6 +48,7 @@ let typing = byId("query").value !== "";
 // Whether the sentence that is searched for is still typed: nobody pressed Enter.
 let unfinished = false;
 let timer = 0;
+let settling = 0; // until the address has what is typed
 let thumbnail = null;
 let openedAt = 0; // seconds; which of a clip's cards the player was opened from
 
@@ -95,11 +97,22 @@ const adding = new Adding({ grew: learnMore, ended: learnAll });
 /** Change some of what is looked at. */
 function go(changes, how = {}) {
   clearTimeout(timer);
+  const goesOn = Boolean(how.typed && how.replace);
+  if (!goesOn) settle();
   typing = Boolean(how.typed);
   if ("q" in changes) unfinished = typing;
   place = { ...place, ...changes };
-  put(place, how);
+  clearTimeout(settling);
+  if (goesOn) settling = setTimeout(settle, SETTLED_MS);
+  else put(place, how);
   show({ run: Boolean(how.opened) });
+}
+
+/** Let the address have what was typed, before it gets anything else. */
+function settle() {
+  clearTimeout(settling);
+  if (settling) put(place, { replace: true });
+  settling = 0;
 }
 
 function show({ run = false } = {}) {
@@ -245,6 +258,9 @@ function listenToSearch() {
   const field = byId("query");
   byId("search").addEventListener("submit", (event) => {
     event.preventDefault();
+    clearTimeout(timer);
+    settle();
+    byId("press-enter").hidden = true;
     if (isAsked(field.value)) results.again(false);
     else ask(field.value.trim());
     typing = unfinished = false;
@@ -253,8 +269,11 @@ function listenToSearch() {
   field.addEventListener("input", () => {
     clearTimeout(timer);
     byId("clear").hidden = !field.value && !asks(place);
-    timer = setTimeout(() => askWhileTyping(field.value), TYPING_MS);
+    const waits = field.value.trim() && (results.tooSlow || navigator.connection?.saveData);
+    byId("press-enter").hidden = !waits;
+    if (!waits) timer = setTimeout(() => askWhileTyping(field.value), TYPING_MS);
   });
+  addEventListener("pagehide", settle);
   byId("clear").addEventListener("click", clear);
 }
 
@@ -289,6 +308,8 @@ function listenToLinks() {
   document.querySelector(".brand").addEventListener("click", visit({ ...START }));
   addEventListener("popstate", () => {
     clearTimeout(timer);
+    clearTimeout(settling);
+    settling = 0;
     typing = false;
     place = here();
     show();

@@ -65,6 +65,8 @@ export function breakable(name) {
 
 const BETWEEN_WORDS = /(?<=[_.+=,;~()[\]/\\-])(?=[^_.+=,;~()[\]/\\-])/u;
 
+const loaded = new Set();
+
 /**
  * A still in a box whose shape is fixed, so that nothing moves when it arrives; words in its place when it does not.
  *
@@ -81,8 +83,10 @@ export function still(address, over = [], instead = "No picture") {
     missing();
     return box;
   }
-  const picture = element("img", { src: address, alt: "", loading: "lazy", decoding: "async", draggable: "false" });
+  const decoding = loaded.has(address) ? "sync" : "async"; // what was shown a key ago does not flash
+  const picture = element("img", { src: address, alt: "", loading: "lazy", decoding, draggable: "false" });
   picture.addEventListener("load", () => {
+    loaded.add(address);
     box.classList.toggle("portrait", picture.naturalHeight > picture.naturalWidth);
   });
   picture.addEventListener("error", () => {
@@ -96,7 +100,12 @@ export function still(address, over = [], instead = "No picture") {
 /** The element of index.html with this id. */
 export const byId = (id) => document.getElementById(id);
 
-/** Say something to a screen reader without showing it. */
-export function announce(sentence) {
-  byId("announcements").textContent = sentence;
+let saying = 0;
+
+/** Say something to a screen reader without showing it, after a pause in which nothing else is said. */
+export function announce(sentence, pauseMs = 0) {
+  clearTimeout(saying);
+  const say = () => (byId("announcements").textContent = sentence);
+  if (pauseMs) saying = setTimeout(say, pauseMs);
+  else say();
 }

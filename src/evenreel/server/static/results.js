@@ -15,6 +15,7 @@ import { explanation, reason, segmentsOf } from "./reasons.js";
 const MOST_CLIPS = 200;
 const SLOW_MS = 300;
 const TYPING_ENDS_S = 0.9;
+const SAID_MS = 1000; // pause in the typing after which a screen reader is told what was found
 const READS_ONLY = "Pictures are not searched here, only words on screen, words said, and names of files.";
 const TOO_FEW = "No clip has enough of your words. Pictures are not searched here.";
 const NOTHING_CLEAR = "No clip fits your words better than chance; the nearest are below.";
@@ -37,6 +38,7 @@ export class Results {
     this.key = null;
     this.place = null;
     this.typing = false;
+    this.tooSlow = false; // whether an answer takes too long to be asked for at each key
     this.answer = null;
     this.list = element("ul", { class: "cards" });
     this.others = element("ul", { class: "cards nearest" });
@@ -93,7 +95,7 @@ export class Results {
     }
     this.#showLoading(place);
     try {
-      const ask = () => this.#ask(place, request.signal);
+      const ask = () => this.#timed(place, request.signal);
       const answer = await patiently(ask, (error) => this.#showWaiting(error), request.signal);
       if (this.typing && !answer.answering) await pause(TYPING_ENDS_S, request.signal); // half a word fits nothing
       if (request.signal.aborted) return;
@@ -101,6 +103,18 @@ export class Results {
       this.#showAnswer(place, answer);
     } catch (error) {
       if (!request.signal.aborted) this.#refuse(place, error, request.signal);
+    }
+  }
+
+  async #timed(place, signal) {
+    const began = performance.now();
+    const late = setTimeout(() => (this.tooSlow = true), SLOW_MS);
+    try {
+      const answer = await this.#ask(place, signal);
+      this.tooSlow = performance.now() - began > SLOW_MS;
+      return answer;
+    } finally {
+      clearTimeout(late);
     }
   }
 
@@ -140,8 +154,12 @@ export class Results {
       this.slow = setTimeout(() => this.#showSlow(place), SLOW_MS);
       return;
     }
-    this.#clear(heading("Searching…"), element("ul", { class: "cards" }, skeletons(8)));
-    this.root.setAttribute("aria-busy", "true");
+    const show = () => {
+      this.#clear(heading("Searching…"), element("ul", { class: "cards" }, skeletons(8)));
+      this.root.setAttribute("aria-busy", "true");
+    };
+    if (this.typing) this.slow = setTimeout(show, SLOW_MS); // most answers are there before
+    else show();
   }
 
   /** Say over the answer before that another is under way. */
@@ -149,7 +167,7 @@ export class Results {
     const sentence = `Searching for ${asked(place)}…`;
     const under = element("header", { class: "under-way" }, heading(sentence));
     this.root.querySelector(":scope > header")?.replaceWith(under);
-    announce(sentence);
+    announce(sentence, this.typing ? SAID_MS : 0);
   }
 
   #showWaiting(error) {
@@ -221,7 +239,7 @@ export class Results {
   #summary(answer) {
     const filtered = this.place.conditions.length > 0 || this.place.where !== "";
     const found = `${told(answer)} ${asked(this.place)}${filtered && !answer.answering ? " with these filters" : ""}`;
-    announce(answer.hits.length ? found : "No clip was found.");
+    announce(answer.hits.length ? found : "No clip was found.", this.typing ? SAID_MS : 0);
     if (answer.hits.length && answer.answering)
       return element("header", {}, heading(found), took(answer), notices(answer));
     const ways = this.#waysOn(filtered);
