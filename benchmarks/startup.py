@@ -1,38 +1,43 @@
 """Processor time of whole commands, against what they cannot do without: importing ONNX Runtime, the search itself.
 
-    make demo && python benchmarks/startup.py [--repeats 5] [--against OTHER/src]
+    make demo && python -m benchmarks.startup [--repeats 5] [--against OTHER/src] [--only WORD]
 
 Each command runs in a process of its own, the commands taking turns, so that what else the machine does meets all of
 them alike, with one thread, since threads that wait for each other on a busy machine burn time; user and system seconds
-of the process are counted, medians are printed. `--against` runs every command a
-second time with the package of another source tree, such as that of an earlier commit, in the same turns.
+of the process are counted, and the most memory it held; medians are printed. `search, asked of a server` is the search
+while `evenreel serve` runs on the same library; the others find no server. `--against` runs every command a second time
+with the package of another source tree, such as that of an earlier commit, in the same turns; `--only` those commands
+alone whose name has a word.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+import psutil
 
+from benchmarks.serve import serving
 from evenreel.corpus import make_corpus, save_corpus
 from evenreel.evaluation import save_scores
 from evenreel.types import Scores
 
 QUERY = "a red star on a beach"
 PAIRS = 1000
-RUNTIME, SEARCH = "import numpy, onnxruntime", "search"
+RUNTIME, SEARCH, SERVED = "import numpy, onnxruntime", "search", "search, asked of a server"
 FLOORS = {f"python -c {code!r}": code for code in ("pass", "import numpy", RUNTIME, "import torch")}
-MOST_S = 0.7
-"""Processor time that a search may take."""
+MOST_S, MOST_SERVED_S = 0.7, 0.35
+"""Processor time that a search may take, alone and with a server."""
 ALONE = """
 import sys, time
 from evenreel import open_library
@@ -60,6 +65,7 @@ def commands(demo: Path, made: Path) -> dict[str, list[str]]:
         "info": ["info", *library],
         "search --no-vision": ["search", QUERY, "--no-vision", *library],
         SEARCH: ["search", QUERY, *library],
+        SERVED: ["search", QUERY, *library],
         "index, nothing new": ["index", str(demo / "videos"), *library],
         "evaluate": ["evaluate", str(made / "scores.npz"), "--resamples", "0", *scores],
         "audit hubness": ["audit", "hubness", "--scores", str(made / "scores.npz"), *scores],
@@ -72,14 +78,22 @@ def environment(source: Path | None) -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", **({"PYTHONPATH": str(source)} if source else {})}
 
 
-def spent_s(command: Sequence[str], source: Path | None) -> float:
-    """User and system seconds of a command."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, env=environment(source), capture_output=True, text=True, check=False)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode and "device" not in done.stderr:
-        raise SystemExit(f"{' '.join(command)} failed: {done.stderr}")
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+def spent_s(command: Sequence[str], source: Path | None, notes: Path | None = None) -> tuple[float, float]:
+    """User and system seconds of a command, and its MiB; `notes` is the cache folder with the note of a server."""
+    own = environment(source) | {"XDG_CACHE_HOME": str(notes)} if notes else environment(source)
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, env=own, stdout=said, stderr=said)
+        own_memory, most = psutil.Process(process.pid), 0  # what the system notes as its most begins with ours
+        while not (found := os.wait4(process.pid, os.WNOHANG))[0]:
+            with contextlib.suppress(psutil.Error):
+                most = max(most, own_memory.memory_info().rss)
+            time.sleep(0.005)
+        _, status, spent = found
+        process.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        if process.returncode and b"device" not in (text := said.read()):
+            raise SystemExit(f"{' '.join(command)} failed: {text.decode()}")
+    return spent.ru_utime + spent.ru_stime, most / 2**20
 
 
 def alone_s(library: Path, source: Path | None) -> float:
@@ -103,36 +117,48 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--demo", type=Path, default=Path("demo"), help="Folder of `evenreel demo`.")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--only", default="", help="A word of the names of the commands that are run.")
     parser.add_argument("--against", type=Path, help="Source tree of another version, whose times are printed beside.")
     given = parser.parse_args()
     sources = {"now": None, **({"before": given.against} if given.against else {})}
     times: dict[tuple[str, str], list[float]] = {}
-    with tempfile.TemporaryDirectory() as place:
-        make_scores(Path(place))
+    memory: dict[tuple[str, str], list[float]] = {}
+    with contextlib.ExitStack() as stack:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        make_scores(place)
+        (notes := place / "cache").mkdir()
+        cache, os.environ["XDG_CACHE_HOME"] = os.environ.get("XDG_CACHE_HOME"), str(notes)
+        stack.enter_context(serving(given.demo / "library"))
+        os.environ["XDG_CACHE_HOME"] = cache or str(place / "none")
         for _ in range(given.repeats):
             for name, code in FLOORS.items():
-                times.setdefault((name, "now"), []).append(spent_s([sys.executable, "-c", code], None))
+                times.setdefault((name, "now"), []).append(spent_s([sys.executable, "-c", code], None)[0])
             for version, source in sources.items():
-                for name, words in commands(given.demo, Path(place)).items():
+                for name, words in commands(given.demo, place).items():
+                    if given.only not in name:
+                        continue
                     command = [sys.executable, "-m", "evenreel", *words]
-                    times.setdefault((name, version), []).append(spent_s(command, source))
+                    spent, held = spent_s(command, source, notes if name == SERVED else None)
+                    times.setdefault((name, version), []).append(spent)
+                    memory.setdefault((name, version), []).append(held)
                 alone = alone_s(given.demo / "library", source)
                 times.setdefault(("the search itself", version), []).append(alone)
-    show({key: statistics.median(found) for key, found in times.items()})
+    show(*({key: statistics.median(found) for key, found in one.items()} for one in (times, memory)))
 
 
-def show(seconds: dict[tuple[str, str], float]) -> None:
-    """A row a command: seconds, and their ratio to the imports, to the search itself and to the other version."""
+def show(seconds: dict[tuple[str, str], float], memory: dict[tuple[str, str], float]) -> None:
+    """A row a command: seconds, and their ratio to the imports, to the search itself and to the other version; MiB."""
     floor_s, search_s = seconds[f"python -c {RUNTIME!r}", "now"], seconds["the search itself", "now"]
-    print(f"{'command':38}{'seconds':>9}{'imports':>10}{'searches':>10}{'before':>9}{'ratio':>7}")
+    print(f"{'command':38}{'seconds':>9}{'MiB':>7}{'imports':>10}{'searches':>10}{'before':>9}{'ratio':>7}")
     for name in dict.fromkeys(name for name, _ in seconds):
         now_s = seconds[name, "now"]
-        row = f"{name:38}{now_s:9.3f}{now_s / floor_s:10.2f}{now_s / search_s:10.1f}"
+        row = f"{name:38}{now_s:9.3f}{memory.get((name, 'now'), 0):7.0f}{now_s / floor_s:10.2f}{now_s / search_s:10.1f}"
         if before_s := seconds.get((name, "before")):
             row += f"{before_s:9.3f}{now_s / before_s:7.2f}"
         print(row)
-    taken_s = seconds[SEARCH, "now"]
-    print(f"a search takes {taken_s:.2f} s of at most {MOST_S}: {'met' if taken_s <= MOST_S else 'NOT MET'}")
+    for name, most_s in ((SEARCH, MOST_S), (SERVED, MOST_SERVED_S)):
+        if (taken_s := seconds.get((name, "now"))) is not None:
+            print(f"{name}: {taken_s:.2f} s of at most {most_s}: {'met' if taken_s <= most_s else 'NOT MET'}")
 
 
 if __name__ == "__main__":

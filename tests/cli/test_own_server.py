@@ -117,7 +117,7 @@ def test_a_server_that_cannot_say_the_same_is_not_asked(
         if how == "version":
             monkeypatch.setattr(local, "__version__", "0.0.1")
         elif how == "changed":
-            monkeypatch.setattr(local, "states", lambda library, files: [[1, 2, 3]] * len(files))
+            monkeypatch.setattr(local, "file_state", lambda _: (1, 2, 3))
         elif how == "readable":
             next((library.parent / "cache" / "evenreel" / "served").iterdir()).chmod(0o644)
         elif how in {"stopped", "killed"}:
@@ -152,8 +152,9 @@ class Impostor(BaseHTTPRequestHandler):
 def test_whoever_takes_the_port_of_a_server_learns_the_question_alone(library: Path, opened_here: list[Path]) -> None:
     impostor = HTTPServer(("127.0.0.1", 0), Impostor)
     threading.Thread(target=impostor.serve_forever, daemon=True).start()
-    with contextlib.closing(impostor.socket), local.noted(library, "127.0.0.1", ("catalog.sqlite",)) as leave:
-        leave(f"http://127.0.0.1:{impostor.server_port}/")
+    noted = local.noted(library, "127.0.0.1", ("catalog.sqlite",), lambda _: None)
+    with contextlib.closing(impostor.socket), noted as ready_at:
+        ready_at(f"http://127.0.0.1:{impostor.server_port}/")
         note = local.read_note(library)
         found = said(library, "harbour")
         impostor.shutdown()
@@ -172,8 +173,8 @@ def test_a_stranger_is_not_answered_and_no_note_leads_elsewhere(library: Path) -
         wrong = {local.NONCE: "a", local.PROOF: local.proof("", "question", "a", b"")}
         assert get(note["port"], local.ADDRESS, "POST", **wrong)[0] == 404
     for host, leads in (("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("192.0.2.1", None)):
-        with local.noted(library, host, ()) as leave:
-            leave("http://0.0.0.0:80/")
+        with local.noted(library, host, (), lambda _: None) as ready_at:
+            ready_at("http://0.0.0.0:80/")
             assert (local.read_note(library) or {}).get("host") == leads
     place.write_text(json.dumps(note | {"host": "192.0.2.1"}), encoding="utf-8")
     place.chmod(0o600)

@@ -59,8 +59,8 @@ from evenreel.library.search.asking import (
 from evenreel.library.search.result import FoldedHit, Hit, MomentHit, SearchResult, TextHit
 from evenreel.library.search.words import marks
 from evenreel.library.store.catalog import folder_of
-from evenreel.server.desk import OF_A_CHANGE, Desk
-from evenreel.server.local import ADDRESS, NONCE, PROOF, proof, read_note, states
+from evenreel.server.desk import Desk, library_version
+from evenreel.server.local import ADDRESS, NONCE, PROOF, proof, read_note
 from evenreel.server.media import PREVIEW_PART_S, Pictures, Playback, SentAs, Uploads, media_type
 from evenreel.server.settings import MOST_RESULTS
 from evenreel.speech import SpeechSource
@@ -650,10 +650,8 @@ class Api:
     async def own(self, request: Request) -> Response:
         """Answer a command of whoever runs the server (`evenreel.server.local`); with nothing, where it cannot."""
         body, nonce = await request.body(), request.headers.get(NONCE, "")
-        secret = str((read_note(self._desk.place) or {}).get("secret", ""))
-        if not secret or not hmac.compare_digest(
-            proof(secret, "question", nonce, body).encode(), request.headers.get(PROOF, "").encode()
-        ):
+        secret, shown = (read_note(self._desk.place) or {}).get("secret", ""), request.headers.get(PROOF, "")
+        if not secret or not hmac.compare_digest(proof(secret, "question", nonce, body).encode(), shown.encode()):
             return Response(status_code=404)
 
         async def answer() -> AsyncIterator[bytes]:
@@ -669,7 +667,8 @@ class Api:
         question = read_question(asked["query"], asked["within_s"] or WITHIN_S)
 
         def found(library: Library) -> bytes:
-            if not self._desk.is_whole(asked["device"]) or states(library.path, OF_A_CHANGE) != asked["states"]:
+            states = [list(one) for one in library_version(library.path)]
+            if not self._desk.is_whole(asked["device"]) or states != asked["states"]:
                 return b""
             search = partial(library.search, question, where=asked["where"])
             result = library.folded(search, asked["k"]) if asked["fold"] else search(asked["k"])

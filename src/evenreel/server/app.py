@@ -186,12 +186,7 @@ def serve(library: Path, settings: ServeSettings, on_ready: Callable[[str], None
     if settings.workers > 1 and os.name != "posix":
         raise UsageError("Several workers share a port on Linux and macOS only; leave out --workers here.")
     check_servable(library, settings)
-    with noted(library, settings.host, OF_A_CHANGE) as leave_note:
-
-        def ready(address: str) -> None:
-            leave_note(address)
-            on_ready(address)
-
+    with noted(library, settings.host, OF_A_CHANGE, on_ready) as ready:
         if settings.workers == 1:
             run_app(make_app(library, settings), settings, ready)
             return

@@ -221,7 +221,6 @@ DECIMALS = 9  # cosines of float16 vectors that differ by less are equal; z stay
 
 CLIPS_AT_ONCE = 4096
 KEPT_FROM_S = 1.0  # processor time of encoding the bank from which it is kept for other libraries
-SEAL_BYTES = 32
 NOTED = {"null_bank", "null_vectors", "null_best", "null_clips"}
 """Entries of `meta`: which queries were encoded by which model, their vectors, their best z, on how many clips."""
 
@@ -307,22 +306,17 @@ def _encoded_bank(encoder: Encoder) -> HalfArray:
     """The bank (N, D) as a model encodes it; of a slow one kept in the cache folder, for all libraries of a person."""
     from platformdirs import user_cache_path
 
-    digest = _bank_digest(encoder.weights_hash)
-    path = user_cache_path("evenreel") / "nonsense" / digest
-    with suppress(OSError):
-        held = path.read_bytes()
-        if held[:SEAL_BYTES] == _seal(digest, held[SEAL_BYTES:]):
-            return np.frombuffer(held[SEAL_BYTES:], "<f2").reshape(len(null_queries()), encoder.dimension)
+    path = user_cache_path("evenreel") / "nonsense" / _bank_digest(encoder.weights_hash)
+    with suppress(OSError, ValueError):
+        seal, stored = (held := path.read_bytes())[:32], held[32:]
+        if seal == hashlib.sha256(stored).digest():
+            return np.frombuffer(stored, "<f2").reshape(len(null_queries()), encoder.dimension)
     began_s = time.process_time()
     encoded: HalfArray = encoder.encode_text(null_queries()).sentence.astype("<f2")
     if time.process_time() - began_s >= KEPT_FROM_S:
         with suppress(OSError), replacing(path) as part:
-            part.write_bytes(_seal(digest, encoded.tobytes()) + encoded.tobytes())
+            part.write_bytes(hashlib.sha256(encoded.tobytes()).digest() + encoded.tobytes())
     return encoded
-
-
-def _seal(digest: str, stored: bytes) -> bytes:
-    return hashlib.sha256(digest.encode() + stored).digest()
 
 
 def _bank_digest(weights_hash: str) -> str:
