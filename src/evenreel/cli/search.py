@@ -103,12 +103,6 @@ class Question:
     def is_empty(self) -> bool:
         return self.query is None and self.image is None and not self.right
 
-    @property
-    def asks_a_server(self) -> bool:
-        """Whether a running server may be asked: it has a model of its own, and relative paths in filters."""
-        others = self.image, self.rerank, *self.right, *self.wrong
-        return self.query is not None and self.vision and not any(others) and "path" not in (self.where or "").lower()
-
     def question(self) -> LibraryQuestion:
         from evenreel.library.search.asking import Marked, read_mark, read_question
 
@@ -132,7 +126,7 @@ def search(
 ) -> None:
     """Find clips, each with its best moment and the reason. Without a query: highlights, clips unlike the rest."""
     place = library or default_library()
-    if asked.asks_a_server and (told := _of_server(place, asked, device, marks=not as_json)):
+    if told := _of_server(place, asked, device, marks=not as_json):
         show_result(told, as_json, others=everything)
         return
     from evenreel.library import open_library
@@ -152,7 +146,10 @@ def search(
 
 
 def _of_server(place: Path, asked: Question, device: str, *, marks: bool = False) -> SearchResult | None:
-    """What a running server of the library finds, as `_search` would; None where it is to be found here."""
+    """What a running server finds, as this process would: no examples, and no filter by `path`, which it has cut."""
+    others = asked.image, asked.rerank, *asked.right, *asked.wrong
+    if asked.query is None or any(others) or not asked.vision or "path" in (asked.where or "").lower():
+        return None
     from evenreel.server.local import ask
 
     wanted = {name: getattr(asked, name) for name in ("query", "within_s", "k", "where", "fold")}
@@ -232,10 +229,9 @@ def export(
 
     document = _document(what)
     place = fetched(library or default_library(), snapshot_cache)
-    searching, told = len(what) == 1 and document is None, None
-    if searching:
-        asked = Question(as_utf8(what[0]), wanted.k, wanted.where, vision=wanted.vision, fold=False)
-        told = _of_server(place, asked, device) if asked.asks_a_server else None
+    searching = len(what) == 1 and document is None
+    asked = Question(as_utf8(what[0]), wanted.k, wanted.where, vision=wanted.vision, fold=False)
+    told = _of_server(place, asked, device) if searching else None
     with open_library(place, device=device, vision=searching and wanted.vision) as opened:
         title, picks = _picked(opened, what, document, wanted, told)
         with share_bar("cutting" if "clip" in settings.forms else "writing") as progress:

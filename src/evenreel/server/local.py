@@ -13,8 +13,10 @@ import hmac
 import json
 import os
 import secrets
+import socket
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,7 +29,7 @@ NONCE, PROOF = "evenreel-nonce", "evenreel-proof"  # headers of a question
 HERE = {"127.0.0.1": "127.0.0.1", "::1": "::1", "localhost": "localhost", "0.0.0.0": "127.0.0.1", "::": "::1"}
 """Where a server is asked that listens at one of these addresses; at any other it is not."""
 BEGIN_S, ANSWER_S = 0.05, 15.0  # seconds until a server has begun to answer, and has answered
-LARGEST_NOTE, LARGEST_ANSWER = 4_096, 64 * 2**20
+LARGEST_NOTE, LARGEST_ANSWER, PART = 4_096, 64 * 2**20, 2**18
 
 
 @contextmanager
@@ -80,7 +82,7 @@ def proof(secret: str, of: str, nonce: str, body: bytes) -> str:
 
 
 class Told(dict[str, Any]):
-    """A record as it came; its fields are read as those of the record that it stands for."""
+    """A record as it came, whose entries are read as the fields of the record that it stands for."""
 
     __getattr__ = dict.__getitem__
 
@@ -89,20 +91,18 @@ def ask(library: Path, question: Mapping[str, Any]) -> Told | None:
     """Ask a running server what `evenreel.server.api` takes at `ADDRESS`; None where none gives an answer."""
     if (note := read_note(library)) is None:
         return None
-    import http.client
-
     states = [file_state(library / name) or (0, 0, 0) for name in note["files"]]
     body, nonce = json.dumps({**question, "states": states}).encode(), secrets.token_hex(16)
-    headers = {NONCE: nonce, PROOF: proof(note["secret"], "question", nonce, body)}
-    connection = http.client.HTTPConnection(note["host"], note["port"], timeout=BEGIN_S)
-    with suppress(OSError, ValueError, http.client.HTTPException), closing(connection):
-        connection.connect()
-        held = connection.sock
-        connection.request("POST", ADDRESS, body, headers)
-        answer = connection.getresponse()  # its head comes before the search has begun
+    head = {NONCE: nonce, PROOF: proof(note["secret"], "question", nonce, body), "Content-Length": len(body)}
+    lines = [f"POST {ADDRESS} HTTP/1.0", "Host: localhost", *(f"{name}: {one}" for name, one in head.items()), "", ""]
+    with suppress(OSError, ValueError), socket.create_connection((note["host"], note["port"]), BEGIN_S) as held:
+        held.sendall("\r\n".join(lines).encode() + body)
+        given, until = held.recv(PART), time.monotonic() + ANSWER_S  # the head comes before the search has begun
         held.settimeout(ANSWER_S)
-        given, _, text = answer.read(LARGEST_ANSWER).partition(b"\n")
-        if text and hmac.compare_digest(given, proof(note["secret"], "answer", nonce, text).encode()):
+        while (part := held.recv(PART)) and len(given) < LARGEST_ANSWER and time.monotonic() < until:
+            given += part
+        shown, _, text = given.partition(b"\r\n\r\n")[2].partition(b"\n")
+        if text and hmac.compare_digest(shown, proof(note["secret"], "answer", nonce, text).encode()):
             told: Told = json.loads(text, object_hook=Told)
             return told
     return None
