@@ -8,7 +8,7 @@ import os
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -22,15 +22,16 @@ from starlette.testclient import TestClient
 from evenreel.config import IndexSettings
 from evenreel.errors import EncoderError, LibraryError
 from evenreel.features.shards import ClipSounds
-from evenreel.library import Library, index_folders, reindex
+from evenreel.library import Library, UnfinishedText, index_folders, reindex
+from evenreel.library.search.query import PausedText
 from evenreel.library.search.seen import NO_SOUNDS
 from evenreel.library.store import catalog as catalogs
 from evenreel.library.store.vectors import SOUNDS
 from evenreel.library.store.writer import Store
 from evenreel.server import ServeSettings, make_app
-from evenreel.server.desk import BusyError, Desk
-from evenreel.types import Encoder
-from tests.library.fakes import WordsEncoder, on_disk
+from evenreel.server.desk import BusyError, Desk, SharedEncoder
+from evenreel.types import Encoder, FloatArray, TextEmbedding
+from tests.library.fakes import WordsEncoder, encode, on_disk
 from tests.library.stub_models import SETTINGS, load
 from tests.library.videos import write_folder
 from tests.server.conftest import PATIENCE_S, Served, wait_for_model, wait_until
@@ -58,6 +59,32 @@ def open_desk(place: Path, settings: ServeSettings = WORDS_ONLY) -> Iterator[Des
         yield desk
     finally:
         desk.close()
+
+
+def test_a_slow_model_holds_up_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenreel.server.desk.AT_A_KEY_S", -1.0)
+    ready = threading.Event()
+
+    class Slow(WordsEncoder):
+        def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
+            assert ready.wait(PATIENCE_S)
+            return super().encode_text(captions)
+
+    shared = SharedEncoder(Slow())
+
+    def read_as(kind: type[str], text: str) -> FloatArray:
+        return np.asarray(shared.encode_text([kind(text)]).sentence[0])
+
+    ready.set()
+    assert np.array_equal(read_as(UnfinishedText, "a red"), encode("a red"))  # no beginning is known
+    ready.clear()
+    for typed in ("a red s", "a red star", "a red star o"):
+        assert np.array_equal(read_as(UnfinishedText, typed), encode("a red"))
+    ready.set()
+    wait_until(lambda: np.array_equal(read_as(UnfinishedText, "a red star on"), encode("a red star")))
+    for kind in (PausedText, str):
+        assert np.array_equal(read_as(kind, "a red star on"), encode("a red star on"))
+    assert np.array_equal(read_as(UnfinishedText, "something else"), encode("something else"))
 
 
 def clips(library: Library) -> bytes:

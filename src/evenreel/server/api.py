@@ -56,6 +56,7 @@ from evenreel.library.search.asking import (
     read_mark,
     read_question,
 )
+from evenreel.library.search.query import PausedText
 from evenreel.library.search.result import FoldedHit, Hit, MomentHit, SearchResult, TextHit
 from evenreel.library.search.words import marks
 from evenreel.library.store.catalog import folder_of
@@ -539,6 +540,17 @@ def _facet(facet: Facet) -> Facet:
     return replace(facet, values=tuple(values))
 
 
+def kind_of_text(
+    typing: Annotated[
+        bool, Query(description="The sentence is still typed: its last word may be the beginning of one.")
+    ] = False,
+    paused: Annotated[
+        bool, Query(description="With `typing`, in a pause: a slow model reads it to its end, too.")
+    ] = False,
+) -> type[str]:
+    return str if not typing else PausedText if paused else UnfinishedText
+
+
 def asked_for(
     q: Sentence,
     then: Annotated[str, Query(max_length=LONGEST_QUERY, description="What is to come after `q` in a clip.")] = "",
@@ -548,19 +560,16 @@ def asked_for(
     ] = WITHIN_S,
     right: Annotated[Marks, Query(max_length=MOST_MARKS, description="Clips that are it: ID or ID@SECONDS.")] = [],  # noqa: B006
     wrong: Annotated[Marks, Query(max_length=MOST_MARKS, description="Clips that are not it.")] = [],  # noqa: B006
-    typing: Annotated[
-        bool, Query(description="The sentence is still typed: its last word may be the beginning of one.")
-    ] = False,
-) -> tuple[Question, bool]:
-    """What is asked of the library with a sentence, which with `then` is not looked through for one; and `typing`."""
-    made = UnfinishedText if typing else str
+    made: Annotated[type[str], Depends(kind_of_text)] = str,
+) -> tuple[Question, type[str]]:
+    """What is asked of the library with a sentence, which with `then` is not looked through for one; and its kind."""
     asked: str | Then | Without = Then(q, made(then), within) if then.strip() else read_question(made(q), within)
     marks = (*(read_mark(one, right=True) for one in right), *(read_mark(one, right=False) for one in wrong))
     if not marks:
-        return asked, typing
+        return asked, made
     if not isinstance(asked, str):
         raise UsageError(ONE_QUERY)
-    return Marked(asked, marks), typing
+    return Marked(asked, marks), made
 
 
 @dataclass(frozen=True)
@@ -629,7 +638,7 @@ class Api:
 
     async def search(
         self,
-        sentence: Annotated[tuple[Question, bool], Depends(asked_for)],
+        sentence: Annotated[tuple[Question, type[str]], Depends(asked_for)],
         where: Where = None,
         k: Count = 20,
         rerank: Rerank = True,
@@ -637,14 +646,14 @@ class Api:
     ) -> Response:
         """Search clips by what is seen, written and said, see `Library.search`."""
         self._desk.need_model()
-        asked, typing = sentence
+        asked, kind = sentence
         matcher = self._desk.matcher if rerank and isinstance(asked, str) else None
         depth = self._desk.settings.rerank_depth
 
         def found(library: Library, most: int) -> SearchResult:
             return library.search(asked, most, where, rerank=matcher, rerank_depth=depth)
 
-        key = ("text", asked, typing, where, k, fold, matcher is not None)
+        key = ("text", asked, kind, where, k, fold, matcher is not None)
         return await self._found(Wanted(found, k, where, fold), key, rerank=matcher is not None)
 
     async def own(self, request: Request) -> Response:

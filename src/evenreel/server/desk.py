@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from evenreel.errors import EncoderError, EvenreelError, LibraryError, OtherModelError
 from evenreel.files import FileState, file_state
-from evenreel.library import Library
+from evenreel.library import Library, UnfinishedText
 from evenreel.library.contents import ClipMedia
 from evenreel.library.library import load_pictures, load_sounds
 from evenreel.library.published import FollowedLibrary
@@ -32,6 +33,8 @@ Version = tuple[FileState, ...]
 LOADING = "The model is loading; try again in a moment."
 CACHED_BYTES = 8 * 2**20  # most bytes of answers that are kept to be given again
 KEPT_TEXTS = 1_000  # most encoded captions that are kept
+AT_A_KEY_S = 0.02  # longest that a text tower may take for a text that is just typed
+MOST_BEHIND = 24  # letters that it may then be behind
 OF_A_CHANGE = (CATALOG, f"{CATALOG}-wal", COPY)  # files that change with the catalog, or a person's own records
 
 
@@ -44,11 +47,15 @@ def library_version(library: Path) -> Version:
 
 
 class SharedEncoder:
-    """Encoder that several threads share: one call at a time, and single captions are kept for who asks again."""
+    """Encoder that several threads share: one call at a time, and single captions are kept for who asks again.
+
+    Where it is slow, a text that is being typed is read as it was some keys before; meanwhile its words are encoded.
+    """
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder, self._turn = encoder, threading.Lock()
-        self._encode_one = lru_cache(KEPT_TEXTS)(lambda caption: encoder.encode_text([caption]))
+        self._kept, self._takes_s = OrderedDict[str, TextEmbedding](), 0.0
+        self._latest, self._meanwhile = "", ThreadPoolExecutor(1, thread_name_prefix="typed")
         self.encoder_id, self.weights_hash = encoder.encoder_id, encoder.weights_hash
         self.dimension, self.window = encoder.dimension, encoder.window
 
@@ -57,10 +64,30 @@ class SharedEncoder:
             return self._encoder.encode_windows(pixels)
 
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
-        with self._turn:
-            if isinstance(captions, str) or len(captions) != 1:
+        if isinstance(captions, str) or len(captions) != 1:
+            with self._turn:
                 return self._encoder.encode_text(captions)
-            return self._encode_one(captions[0])
+        (text,) = captions
+        if type(text) is UnfinishedText and self._takes_s > AT_A_KEY_S and text not in self._kept:
+            beginnings = (text[:-cut].rstrip() for cut in range(1, min(MOST_BEHIND, len(text))))
+            known = (found for one in beginnings if (found := self._kept.get(one)) is not None)
+            if (near := next(known, None)) is not None:
+                self._latest = words = text.rpartition(" ")[0]
+                if words and words not in self._kept:
+                    self._meanwhile.submit(lambda: self._encode_one(words) if words is self._latest else None)
+                return near
+        return self._encode_one(text)
+
+    def _encode_one(self, text: str) -> TextEmbedding:
+        if (found := self._kept.get(text)) is not None:
+            return found
+        with self._turn:
+            began_s = time.perf_counter()
+            self._kept[text] = found = self._encoder.encode_text([text])
+            self._takes_s = time.perf_counter() - began_s
+        if len(self._kept) > KEPT_TEXTS:
+            self._kept.popitem(last=False)
+        return found
 
     def truncated(self, captions: Sequence[str]) -> list[bool]:
         with self._turn:

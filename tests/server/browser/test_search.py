@@ -247,6 +247,12 @@ HISTORY = """
 """Notes what a page writes into its history, and what a screen reader is told; makes answers slow where that is set."""
 
 
+PAUSED = """() => performance.getEntriesByType('resource').some(
+    ({name, responseEnd}) => responseEnd > 0 && new URL(name).searchParams.get('paused') && name.includes('q=harbour'),
+) && !document.getElementById('results').ariaBusy"""
+"""Whether the page has asked once more, and has the answer."""
+
+
 def typing_page(visits: Visits) -> tuple[Page, list[str]]:
     """A page, and the sentences that it asks while they are typed."""
     page, asked = visits.blank(), list[str]()
@@ -254,7 +260,7 @@ def typing_page(visits: Visits) -> tuple[Page, list[str]]:
 
     def note(request: Request) -> None:
         given = parse_qs(urlsplit(request.url).query)
-        if "/api/v1/search?" in request.url and "typing" in given:
+        if "/api/v1/search?" in request.url and "typing" in given and "paused" not in given:
             asked.append(given["q"][0])
 
     def with_patience(route: Route) -> None:
@@ -274,6 +280,9 @@ def test_results_come_at_each_pause_of_a_key_and_the_history_has_one_entry(visit
     page.keyboard.type("harbour", delay=250)
     expect(page.locator("#summary")).to_have_text("4 clips match “harbour”")
     assert len(asked) >= 2 and asked[-1] == "harbour"
+    page.evaluate("() => (window.card = document.querySelector('#results .card'))")
+    page.wait_for_function(PAUSED)
+    assert page.evaluate("() => window.card.isConnected")  # nothing was drawn anew
     page.wait_for_function("() => window.written.at(-1)?.endsWith('q=harbour')")
     written = page.evaluate("() => window.written")
     assert sum(one.startswith("pushState") for one in written) == 1 and len(written) <= 3

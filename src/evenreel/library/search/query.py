@@ -61,6 +61,12 @@ class UnfinishedText(str):
     __slots__ = ()
 
 
+class PausedText(UnfinishedText):
+    """Such a text after a pause in the typing, which is worth the wait for a slow model."""
+
+    __slots__ = ()
+
+
 class ClipMoment(NamedTuple):
     """A clip of a library, and the time of one of its moments in seconds; None for the mean of all."""
 
@@ -154,8 +160,11 @@ class Query:
     @cached_property
     def asked(self) -> AskedText | None:
         """What the text asks for, and of which channels; None for a picture."""
+        if self.text is None:
+            return None
         typing = isinstance(self.text, UnfinishedText)
-        return None if self.text is None else read_query(readable(self.text), typing=typing)
+        asked = read_query(readable(self.text), typing=typing)
+        return asked._replace(text=type(self.text)(asked.text)) if typing else asked
 
     @property
     def channels(self) -> frozenset[Channel]:
@@ -218,7 +227,7 @@ def _is_hidden(letter: str) -> bool:
 
 def encode_text(encoder: Encoder, text: str, notices: list[str]) -> TextEmbedding:
     """Encode a cleaned text, one row, with a notice if the model did not read it to its end."""
-    if len(text.encode()) <= NEVER_CUT_BYTES:
+    if len(text.encode()) <= NEVER_CUT_BYTES or isinstance(text, UnfinishedText):
         return encoder.encode_text([text])
     both = encoder.encode_text([text, text[:-1]])
     whole, shorter = both.sentence

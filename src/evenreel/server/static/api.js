@@ -25,12 +25,13 @@ export class ApiError extends Error {
 /**
  * Search by a sentence.
  *
- * @param {Options & {typing: boolean, beside: {then: string, right: string[], wrong: string[]}}} options whether it is
- *   still typed, so that its last word may be a beginning; what is to come after it; clips that are right and wrong
+ * @param {Options & {how: {typing?: true, paused?: true}, beside: {then: string, right: string[], wrong: string[]}}}
+ *   options whether it is still typed, so that its last word may be a beginning, and nobody types just now; what is to
+ *   come after it; clips that are right and wrong
  */
 export const search = (q, options) =>
   json(
-    `/api/v1/search?${parameters({ q, ...limits(options), typing: options.typing || null, ...options.beside })}`,
+    `/api/v1/search?${parameters({ q, ...limits(options), ...options.how, ...options.beside })}`,
     options,
   );
 

@@ -103,9 +103,14 @@ function go(changes, how = {}) {
   if ("q" in changes) unfinished = typing;
   place = { ...place, ...changes };
   clearTimeout(settling);
-  if (goesOn) settling = setTimeout(settle, SETTLED_MS);
-  else put(place, how);
+  if (typing) settling = setTimeout(pauseTyping, SETTLED_MS);
+  if (!goesOn) put(place, how);
   show({ run: Boolean(how.opened) });
+}
+
+function pauseTyping() {
+  settle();
+  results.pause();
 }
 
 /** Let the address have what was typed, before it gets anything else. */

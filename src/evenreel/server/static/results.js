@@ -38,6 +38,7 @@ export class Results {
     this.key = null;
     this.place = null;
     this.typing = false;
+    this.paused = false; // whether nobody types just now
     this.tooSlow = false; // whether an answer takes too long to be asked for at each key
     this.answer = null;
     this.list = element("ul", { class: "cards" });
@@ -60,8 +61,17 @@ export class Results {
     this.key = key;
     this.place = place;
     this.typing = typing;
+    this.paused = false;
     this.request?.abort();
     this.#search(place);
+  }
+
+  /** Search once more when the typing pauses: a slow model has read a beginning of the sentence. */
+  pause() {
+    if (this.key === null || !this.typing || this.paused) return;
+    this.paused = true;
+    this.request?.abort();
+    this.#search(this.place);
   }
 
   /** Show nothing any more. */
@@ -97,7 +107,7 @@ export class Results {
     try {
       const ask = () => this.#timed(place, request.signal);
       const answer = await patiently(ask, (error) => this.#showWaiting(error), request.signal);
-      if (this.typing && !answer.answering) await pause(TYPING_ENDS_S, request.signal); // half a word fits nothing
+      if (this.typing && !this.paused && !answer.answering) await pause(TYPING_ENDS_S, request.signal); // half a word fits nothing
       if (request.signal.aborted) return;
       this.wishes.refusedFilter(null);
       this.#showAnswer(place, answer);
@@ -125,7 +135,8 @@ export class Results {
     if (place.like) return similar(place.like, place.likeTime, options);
     const marked = (right) => place.marks.filter((one) => one.right === right).map(named);
     const beside = { then: place.then.trim(), right: marked(true), wrong: marked(false) };
-    return search(place.q.trimStart(), { ...options, typing: this.typing, beside });
+    const how = this.typing && { typing: true, ...(this.paused && { paused: true }) };
+    return search(place.q.trimStart(), { ...options, how, beside });
   }
 
   async #refuse(place, error, signal) {
@@ -180,6 +191,12 @@ export class Results {
   }
 
   #showAnswer(place, answer) {
+    const found = (one) => one && JSON.stringify([one.query, one.matches, one.hits]);
+    if (this.paused && found(this.answer) === found(answer) && !this.root.querySelector(".under-way")) {
+      clearTimeout(this.slow);
+      this.root.removeAttribute("aria-busy");
+      return;
+    }
     const grows = this.answer !== null && this.#continues(answer);
     const from = grows ? this.answer.hits.length : 0;
     this.answer = answer;
