@@ -111,6 +111,7 @@ function go(changes, how = {}) {
 function pauseTyping() {
   settle();
   results.pause();
+  byId("press-enter").hidden = !results.tooSlow;
 }
 
 /** Let the address have what was typed, before it gets anything else. */

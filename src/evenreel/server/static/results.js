@@ -68,7 +68,7 @@ export class Results {
 
   /** Search once more when the typing pauses: a slow model has read a beginning of the sentence. */
   pause() {
-    if (this.key === null || !this.typing || this.paused) return;
+    if (this.key === null || !this.typing || this.paused || this.root.ariaBusy) return;
     this.paused = true;
     this.request?.abort();
     this.#search(this.place);
