@@ -106,6 +106,8 @@ At = Annotated[
     float | None, Query(ge=0, le=LATEST_S, allow_inf_nan=False, description="The moment; the whole clip without it.")
 ]
 Who = Annotated[str, Query(min_length=1, max_length=PERSON_NAME, description="Name or number of the person.")]
+Typing = Annotated[bool, Query(description="The sentence is still typed: its last word may be the beginning of one.")]
+Paused = Annotated[bool, Query(description="With `typing`, in a pause: a slow model reads it to its end, too.")]
 SavedName = Annotated[str, Query(min_length=1, max_length=LONGEST_NAME, description="Name of the saved search.")]
 
 
@@ -540,14 +542,7 @@ def _facet(facet: Facet) -> Facet:
     return replace(facet, values=tuple(values))
 
 
-def kind_of_text(
-    typing: Annotated[
-        bool, Query(description="The sentence is still typed: its last word may be the beginning of one.")
-    ] = False,
-    paused: Annotated[
-        bool, Query(description="With `typing`, in a pause: a slow model reads it to its end, too.")
-    ] = False,
-) -> type[str]:
+def kind_of_text(typing: Typing = False, paused: Paused = False) -> type[str]:
     return str if not typing else PausedText if paused else UnfinishedText
 
 
@@ -681,13 +676,9 @@ class Api:
                 return b""
             search = partial(library.search, question, where=asked["where"])
             result = library.folded(search, asked["k"]) if asked["fold"] else search(asked["k"])
-            unknown = library.unknown_to_model()
-            result = replace(result, notices=(*filter(None, [unknown]), *result.notices))
-            told = result.to_json()
-            if asked["marks"]:
-                for hit, one in zip(result.hits, told["hits"], strict=True):
-                    for said, shown in zip(hit.said, one["said"], strict=True):
-                        shown["marks"] = marks(said.text, said.matched, said.found)
+            told = replace(result, notices=(*filter(None, [library.unknown_to_model()]), *result.notices)).to_json()
+            for said in (said for hit in told["hits"] if asked["marks"] for said in hit["said"]):
+                said["marks"] = marks(said["text"], said["matched"], said["found"])
             return json.dumps(told).encode() if result.hits else b""
 
         return await self._desk.query(found, model=True)

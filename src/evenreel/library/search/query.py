@@ -160,11 +160,10 @@ class Query:
     @cached_property
     def asked(self) -> AskedText | None:
         """What the text asks for, and of which channels; None for a picture."""
-        if self.text is None:
-            return None
-        typing = isinstance(self.text, UnfinishedText)
-        asked = read_query(readable(self.text), typing=typing)
-        return asked._replace(text=type(self.text)(asked.text)) if typing else asked
+        if not isinstance(self.text, UnfinishedText):
+            return None if self.text is None else read_query(readable(self.text))
+        asked = read_query(readable(self.text), typing=True)
+        return asked._replace(text=type(self.text)(asked.text))
 
     @property
     def channels(self) -> frozenset[Channel]:
