@@ -142,8 +142,8 @@ class Impostor(BaseHTTPRequestHandler):
         text = json.dumps({"hits": [], "notices": ["\x1b]0;taken\x07"], "matches": 0, "answering": 0}).encode()
         self.send_response(200)
         self.end_headers()
-        for line in (self.headers[local.PROOF].encode(), b"0" * 64):
-            self.wfile.write(line + b"\n" + text)
+        shown = (self.headers[local.PROOF].encode(), b"0" * 64, b"")[len(self.heard) % 3]
+        self.wfile.write(shown + b"\n" + text)
 
     def log_message(self, format: str, *given: object) -> None:
         pass
@@ -156,9 +156,9 @@ def test_whoever_takes_the_port_of_a_server_learns_the_question_alone(library: P
     with contextlib.closing(impostor.socket), noted as ready_at:
         ready_at(f"http://127.0.0.1:{impostor.server_port}/")
         note = local.read_note(library)
-        found = said(library, "harbour")
+        found = [said(library, "harbour").stdout for _ in range(3)]
         impostor.shutdown()
-    assert opened_here == [library] and "HARBOUR" in found.stdout and "taken" not in found.stdout
+    assert opened_here == [library] * 3 and all("HARBOUR" in one and "taken" not in one for one in found)
     assert note is not None and b"harbour" in Impostor.heard[-1]
     assert note["secret"].encode() not in b"".join(Impostor.heard)
 
