@@ -3,9 +3,9 @@
     python -m benchmarks.nonsense_bank MODEL [--batches 1 8 32]
 
 MODEL is a folder or name as `evenreel index --model` takes it; random weights of a real shape do. Seconds are processor
-time of one process; run it with one thread (OMP_NUM_THREADS=1). `apart` is the largest 1 - cosine of a vector to that of
-its caption encoded alone. `first library` and `second library` are `update_null_scores` on a library of one clip, in a
-cache folder that is empty at first.
+time of one process; run it with one thread (OMP_NUM_THREADS=1). `apart` is the largest 1 - cosine of a vector to
+that of its caption encoded alone. `first library` and `second library` are `update_null_scores` on a library of one
+clip, in a cache folder that is empty at first.
 """
 
 from __future__ import annotations
