@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from evenreel.config import allowed_threads
 from evenreel.documents import brief
 from evenreel.encoders.checkpoint import TOKENIZER, TOKENIZER_SETTINGS, Checkpoint, read_settings
+from evenreel.encoders.pieces import pieces_file, small_tokenizer
 from evenreel.errors import EncoderError, EvenreelError, UsageError
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 
@@ -254,7 +255,7 @@ _NUMBERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(float)
 class OnnxEncoder(BatchedEncoder):
     """An `evenreel.types.Encoder` over a model in ONNX form; several threads may use it at once."""
 
-    device, precision = "cpu", "float32"  # the device becomes `cuda` or `coreml` where ONNX Runtime offers it
+    device = "cpu"  # it becomes `cuda` or `coreml` where ONNX Runtime offers it
 
     def __init__(
         self,
@@ -268,6 +269,7 @@ class OnnxEncoder(BatchedEncoder):
         assert model.preprocessing is not None  # as `open_onnx` makes it
         self._model, self._preprocessing, self._load_towers = model, model.preprocessing, towers
         self._towers: Any = None
+        self.precision = model.precision
 
     @property
     def dimension(self) -> int:
@@ -295,22 +297,31 @@ class OnnxEncoder(BatchedEncoder):
         return made[0], made[1] if self._text.words else None
 
     def _tokens(self, captions: Sequence[str]) -> tuple[TokenArray, TokenArray]:
-        rows = self._tokenizer.encode_batch(list(captions))
+        rows = self._tokenizer_of(captions).encode_batch(list(captions))
         ids, mask = (np.array([getattr(row, name) for row in rows], np.int64) for name in ("ids", "attention_mask"))
         if self._model.family.averages_words:  # without words a caption is read off its first place
             mask[:, 0] = 1
         return ids, mask
 
     def _cut(self, captions: Sequence[str]) -> list[bool]:
-        return [bool(row.overflowing) for row in self._tokenizer.encode_batch(list(captions))]
+        return [bool(row.overflowing) for row in self._tokenizer_of(captions).encode_batch(list(captions))]
+
+    def _tokenizer_of(self, captions: Sequence[str]) -> Any:
+        """The tokenizer, or where it is large, is not open, and captions are few, one of the pieces they can hold."""
+        if "_tokenizer" not in vars(self):
+            path = pieces_file(self._folder / TOKENIZER)
+            if (small := small_tokenizer(path, captions, self._set_up)) is not None:
+                return small
+        return self._tokenizer
 
     @cached_property
     def _text(self) -> Graph:
-        return Graph(self._model.weights[0], TEXT_INPUTS, SENTENCES)
+        return Graph(self._model.weights[0], TEXT_INPUTS, SENTENCES, packed=False, alone=self.precision == "int8")
 
     @cached_property
     def _pictures(self) -> Graph:
-        graph = Graph(self._model.weights[1], PICTURE_INPUTS, PICTURE_VECTORS, self.device)
+        alone = self.precision == "int8"
+        graph = Graph(self._model.weights[1], PICTURE_INPUTS, PICTURE_VECTORS, self.device, alone=alone)
         self.device = graph.device
         if graph.dimension != self.dimension:
             raise EncoderError(
@@ -324,9 +335,11 @@ class OnnxEncoder(BatchedEncoder):
         """Tokenizer of captions by `tokenizer.json` alone, which cuts and fills up as the text tower was trained."""
         from tokenizers import Tokenizer
 
+        with of_model(self._folder, "has a tokenizer that cannot be read"):
+            return self._set_up(Tokenizer.from_str((self._folder / TOKENIZER).read_text(encoding="utf-8")))
+
+    def _set_up(self, tokenizer: Any) -> Any:
         folder, family = self._folder, self._model.family
-        with of_model(folder, "has a tokenizer that cannot be read"):
-            tokenizer = Tokenizer.from_str((folder / TOKENIZER).read_text(encoding="utf-8"))
         if family.lower_cases:
             lower_case(tokenizer)
         given = self._model.config.get("text_config")
@@ -349,10 +362,23 @@ class OnnxEncoder(BatchedEncoder):
 
 
 class Graph:
-    """A tower in ONNX form, run by ONNX Runtime; `batch` and `length` are the only ones that it takes, if any."""
+    """A tower in ONNX form, run by ONNX Runtime; `batch` and `length` are the only ones that it takes, if any.
 
-    def __init__(self, path: Path, inputs: Sequence[str], outputs: Sequence[str], device: str = "cpu") -> None:
-        self._path, self._session = path, _session(path, device)
+    Rows are calculated `alone` where a row's vector would depend on the others of its batch: the scale of int8 is that
+    of the largest number in all of them.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        device: str = "cpu",
+        *,
+        packed: bool = True,
+        alone: bool = False,
+    ) -> None:
+        self._path, self._session, self._alone = path, _session(path, device, packed=packed), alone
         self.device = device if ACCELERATORS.get(device) in self._session.get_providers() else "cpu"
         self._inputs = {given.name: given for given in self._session.get_inputs()}
         there = {made.name: made.shape for made in self._session.get_outputs()}
@@ -379,12 +405,12 @@ class Graph:
     def run(self, inputs: Mapping[str, NDArray[Any]]) -> list[FloatArray]:
         """Calculate vectors (N, D), and of words (N, W, D) where the graph gives them."""
         rows = len(next(iter(inputs.values())))
-        size = self.batch or rows
+        size = 1 if self._alone else self.batch or rows
         parts = [
             self._run_once({name: array[first : first + size] for name, array in inputs.items()})
             for first in range(0, rows, size)
         ]
-        return [np.concatenate(part)[:rows] for part in zip(*parts, strict=True)]
+        return [np.concatenate([one[:size] for one in part])[:rows] for part in zip(*parts, strict=True)]
 
     def _run_once(self, inputs: Mapping[str, NDArray[Any]]) -> list[FloatArray]:
         given = {}
@@ -417,31 +443,109 @@ def accelerator() -> str:
     return next((name for name, provider in ACCELERATORS.items() if provider in offered), "")
 
 
-def _session(path: Path, device: str = "cpu") -> Any:
+def _session(path: Path, device: str = "cpu", *, packed: bool = True) -> Any:
+    """Open a graph; unless `packed`, its weights stay where they lie in its file, which is slower for one caption."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = allowed_threads()
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # threads that wait burn processor time
+    if not packed:
+        options.add_session_config_entry("session.disable_prepacking", "1")
     providers = [*filter(None, [ACCELERATORS.get(device)]), "CPUExecutionProvider"]
-    _check_weights_inside(path, onnxruntime.__version__)
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=providers)
+        graph: str | bytes = str(path)
+        if _looks_where_weights_lie(path, onnxruntime.__version__):
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
+            graph = without_weights(path)
+        return onnxruntime.InferenceSession(graph, options, providers=providers)
+    except EncoderError:
+        raise
     except Exception as error:  # its errors have no common class
         what = "is damaged, takes weights from a file that is not beside it, or is no graph"
         raise _broken(path, what, error) from error
 
 
-def _check_weights_inside(path: Path, version: str) -> None:
+# numbers of fields in onnx.proto: of a model, of a graph, of a tensor
+_GRAPH, _INITIALIZER, _RAW_DATA, _EXTERNAL_DATA, _DATA_LOCATION = 7, 5, 9, 13, 14
+_LEAST_MAPPED = 1024  # bytes of a tensor
+
+
+def without_weights(path: Path) -> bytes:
+    """A graph's file but for its large tensors, which are said to lie where they do in it: ONNX Runtime maps them.
+
+    So nothing is copied, and of a table of 256,000 tokens those pages are read that a caption's words lie on.
+    """
+
+    def read(start: int, stop: int) -> bytes:
+        file.seek(start)
+        return file.read(stop - start)
+
+    def fields(place: int, stop: int) -> Iterator[tuple[int, int, int, int]]:
+        """Number, start, content's start and stop of each field of a message."""
+        while place < stop:
+            head = read(place, place + 20)
+            key, used = _varint(head, 0)
+            value, after = _varint(head, used) if key & 7 in (0, 2) else (0, used)
+            size = {0: after - used, 1: 8, 2: value, 5: 4}[key & 7]
+            start = place + (after if key & 7 == 2 else used)
+            if start + size > stop:
+                raise ValueError("it ends before it should")
+            yield key >> 3, place, start, start + size
+            place = start + size
+
+    def tensor(start: int, content: int, stop: int) -> bytes:
+        parts = list(fields(content, stop))
+        first, last = next((part[2:] for part in parts if part[0] == _RAW_DATA), (0, 0))
+        if last - first < _LEAST_MAPPED:
+            return read(start, stop)
+        rest = b"".join(read(*part[1::2]) for part in parts if part[0] not in (_RAW_DATA, _DATA_LOCATION))
+        for key, value in {"location": path.name, "offset": first, "length": last - first}.items():
+            rest += _message(_EXTERNAL_DATA, _message(1, key.encode()) + _message(2, str(value).encode()))
+        return _message(_INITIALIZER, rest + bytes([_DATA_LOCATION << 3, 1]))
+
+    with path.open("rb") as file:
+        made = b""
+        for number, start, content, stop in fields(0, path.stat().st_size):
+            if number == _GRAPH:
+                inner = (tensor(*at) if one == _INITIALIZER else read(*at[::2]) for one, *at in fields(content, stop))
+                made += _message(_GRAPH, b"".join(inner))
+            else:
+                made += read(start, stop)
+    return made
+
+
+def _varint(content: bytes, place: int) -> tuple[int, int]:
+    """A number in groups of seven bits, and the place after it."""
+    value = 0
+    for shift in range(0, 70, 7):
+        value |= (content[place] & 127) << shift
+        place += 1
+        if content[place - 1] < 128:
+            return value, place
+    raise ValueError("a number has no end")
+
+
+def _message(number: int, content: bytes) -> bytes:
+    """A field with its length."""
+    made, size = bytearray([number << 3 | 2]), len(content)
+    while size > 127:
+        made.append(size & 127 | 128)
+        size >>= 7
+    return bytes(made) + bytes([size]) + content
+
+
+def _looks_where_weights_lie(path: Path, version: str) -> bool:
     """Refuse a stranger's graph with weights in other files where ONNX Runtime does not look where they lie."""
-    if [int(part) for part in version.split(".")[:2]] >= [1, 24] or path.is_relative_to(Path(__file__).parent):
-        return
-    if b"location" in path.read_bytes():
+    if [int(part) for part in version.split(".")[:2]] >= [1, 24]:
+        return True
+    if not path.is_relative_to(Path(__file__).parent) and b"location" in path.read_bytes():
         raise EncoderError(
             f"{path} takes weights from other files, and ONNX Runtime {version} does not look where they are; use 1.24 "
             "or newer (Python 3.11), or an export with its weights inside."
         )
+    return False
 
 
 def _broken(path: Path, what: str, error: Exception) -> EncoderError:
