@@ -155,10 +155,10 @@ def spent(work: Callable[[], object]) -> float:
 
 
 def scenes(count: int) -> Pixels:
-    """Drawn scenes (N, 1, 3, 1080, 1920) uint8."""
+    """Drawn scenes (N, 1, 3, 1080, 1920) uint8, with the channels of a pixel side by side, as decoders give them."""
     random, ranges = np.random.default_rng(0), SceneRanges(sign_share=0.0, width=1920, height=1080)
     frames = [draw_frame(sample_scene(random, ranges), 1.0) for _ in range(count)]
-    return np.ascontiguousarray(np.stack(frames).transpose(0, 3, 1, 2)[:, None])
+    return np.stack(frames).transpose(0, 3, 1, 2)[:, None]
 
 
 def cosine(one: FloatArray, other: FloatArray) -> float:
@@ -185,23 +185,25 @@ def measure(folder: Path, frames: Pixels, repeats: int) -> None:
             ):
                 times.setdefault((name, what), []).append(spent(work) / count)
     print(
-        f"\n{folder.name}: {'MiB pictures, text':>22}{'ms prepare':>12}{'ms picture':>12}{'ratio':>7}{'frames/s':>10}"
-        f"{'ms caption':>12}{'cos picture, centred':>23}{'cos text':>10}{'alone - in 8':>14}"
+        f"\n{folder.name:9}{'MiB: pictures, text':>20}{'ms to prepare':>15}{'ms a picture':>14}{'ratio':>7}"
+        f"{'pictures/s':>12}"
+        f"{'ms a caption':>14}{'cosine: pictures, centred, text':>34}{'alone - in 8':>14}"
     )
-    means = made["float32"][0].mean(0)
+    exact = made["float32"]
     for name, one in encoders.items():
-        sizes = [
-            f"{sum(f.stat().st_size for f in folder.glob(f'onnx/{g.stem}.onnx*')) / 2**20:.0f}"
-            for g in reversed(one._model.weights)
-        ]
+        graphs = (folder.glob(f"onnx/{graph.stem}.onnx*") for graph in reversed(one._model.weights))
+        sizes = ", ".join(f"{sum(file.stat().st_size for file in files) / 2**20:.0f}" for files in graphs)
         prepare, picture, caption = (statistics.median(times[name, what]) for what in ("prepare", "picture", "text"))
-        ratio = statistics.median(times["float32", "picture"]) / picture
-        near = cosine(made[name][0], made["float32"][0]), cosine(made[name][0] - means, made["float32"][0] - means)
+        ratio, mean = statistics.median(times["float32", "picture"]) / picture, exact[0].mean(0)
+        cosines = (
+            f"{cosine(made[name][0], exact[0]):.6f}",
+            f"{cosine(made[name][0] - mean, exact[0] - mean):.4f}",
+            f"{cosine(made[name][1], exact[1]):.6f}",
+        )
         alone = np.concatenate([one.encode_windows(frame[None]) for frame in frames])
         print(
-            f"{name:9}{', '.join(sizes):>22}{prepare:12.1f}{picture:12.1f}{ratio:7.2f}{1000 / (prepare + picture):10.1f}"
-            f"{caption:12.1f}{f'{near[0]:.6f}, {near[1]:.4f}':>23}{cosine(made[name][1], made['float32'][1]):10.6f}"
-            f"{abs(alone - made[name][0]).max():14.1e}"
+            f"{name:9}{sizes:>20}{prepare:15.1f}{picture:14.1f}{ratio:7.2f}{1000 / (prepare + picture):12.1f}"
+            f"{caption:14.1f}{', '.join(cosines):>34}{abs(alone - made[name][0]).max():14.1e}"
         )
 
 

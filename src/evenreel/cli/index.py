@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenreel.cli import EXIT_FAILED, EXIT_SET_ASIDE, Interrupted
-from evenreel.cli.options import CacheOption, JsonOption, LibraryOption, PlaceOption, documented, fetched
+from evenreel.cli.options import (
+    PRECISION_HELP,
+    CacheOption,
+    JsonOption,
+    LibraryOption,
+    PlaceOption,
+    documented,
+    fetched,
+)
 from evenreel.cli.progress import bars, share_bar
 from evenreel.cli.show_library import AGAIN, console, list_aside, list_notes, print_json, safe
 from evenreel.config import DEFAULT_MODEL, IndexSettings, Machines, MediaLimits, default_library
@@ -64,6 +72,7 @@ def index(
     people: Annotated[bool, typer.Option("--people", help="Find faces and group them by person.")] = False,
     metadata: Annotated[list[Path] | None, typer.Option(help=METADATA_HELP)] = None,
     device: DeviceOption = None,
+    precision: Annotated[str | None, typer.Option(help=PRECISION_HELP)] = None,
     retry: RetryOption = False,
     ray: Annotated[str | None, typer.Option(help=RAY_HELP)] = None,
     given: SetOption = None,
@@ -81,7 +90,13 @@ def index(
         return
     place = library or default_library()
     options: dict[str, Any] = {"model": model, "rule": sample, "speech": speech, "device": device}
-    options |= {"retry": retry or None, "people": people or None, "read_text": False if no_ocr else None, "ray": ray}
+    options |= {
+        "precision": precision,
+        "retry": retry or None,
+        "people": people or None,
+        "read_text": False if no_ocr else None,
+        "ray": ray,
+    }
     settings, machines = index_settings(place, given or (), options)
     if no_vision:
         settings = replace(settings, model=None)

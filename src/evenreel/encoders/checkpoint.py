@@ -202,12 +202,12 @@ class Preprocessing:
         inside_alone = shrinks or down.whole * across.whole > _MOST_PIXELS
         made = np.zeros((*pixels.shape[:2], *self.output_size), np.uint8)
         for frame, result in zip(pixels, made, strict=True):
-            for plane, kept in zip(frame, result, strict=True):
-                picture, inside = Image.fromarray(plane), kept[down.place, across.place]
-                if inside_alone:
-                    inside[:] = picture.resize(inside.shape[::-1], how, self.seen_box(height, width))
-                else:
-                    inside[:] = np.asarray(picture.resize(size, how))[down.kept, across.kept]
+            picture = Image.fromarray(np.ascontiguousarray(frame.transpose(1, 2, 0)))  # as decoders give it: no copy
+            inside = result.transpose(1, 2, 0)[down.place, across.place]
+            if inside_alone:
+                inside[:] = picture.resize(inside.shape[1::-1], how, self.seen_box(height, width))
+            else:
+                inside[:] = np.asarray(picture.resize(size, how))[down.kept, across.kept]
         return made
 
     def prepare(self, pixels: Pixels) -> FloatArray:
@@ -482,7 +482,7 @@ def _settings_there(folder: Path) -> dict[str, bool]:
 
 
 def onnx_names(name: str, precision: str = "float32") -> list[str]:
-    return [f"{name.removesuffix('.onnx')}{ending}.onnx" for ending in ENDINGS[precision]]
+    return [f"{name.removesuffix('.onnx')}{ending}.onnx" for ending in ENDINGS.get(precision, ("",))]
 
 
 def onnx_graph(folder: Path, name: str, precision: str = "float32") -> Path | None:

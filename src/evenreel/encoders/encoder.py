@@ -265,6 +265,8 @@ class OnnxEncoder(BatchedEncoder):
         batch_size: int = 32,
         towers: Callable[[], Any] | None = None,  # loads the encoder of the checkpoint beside the graphs
     ) -> None:
+        # In int8 one scale holds for all numbers of a batch: a vector is made alone, lest it depend on the others.
+        batch_size = 1 if model.precision == "int8" else batch_size
         super().__init__(model.folder, encoder_id, weights_hash, batch_size)
         assert model.preprocessing is not None  # as `open_onnx` makes it
         self._model, self._preprocessing, self._load_towers = model, model.preprocessing, towers
@@ -293,8 +295,11 @@ class OnnxEncoder(BatchedEncoder):
         return self._pictures.run({"pixel_values": self._preprocessing.prepare(pixels[:, 0])})[0]
 
     def _text_features(self, ids: TokenArray, mask: TokenArray) -> tuple[FloatArray, FloatArray | None]:
-        made = self._text.run(dict(zip(TEXT_INPUTS, (ids, mask, np.zeros_like(ids)), strict=True)))
-        return made[0], made[1] if self._text.words else None
+        length, fixed = ids.shape[1], self._text.length or self._model.family.padded
+        used = length if fixed else int(mask.sum(1).max())
+        given = (ids[:, :used], mask[:, :used], np.zeros_like(ids[:, :used]))
+        made = self._text.run(dict(zip(TEXT_INPUTS, given, strict=True)))
+        return made[0], np.pad(made[1], ((0, 0), (0, length - used), (0, 0))) if self._text.words else None
 
     def _tokens(self, captions: Sequence[str]) -> tuple[TokenArray, TokenArray]:
         rows = self._tokenizer_of(captions).encode_batch(list(captions))
@@ -316,12 +321,11 @@ class OnnxEncoder(BatchedEncoder):
 
     @cached_property
     def _text(self) -> Graph:
-        return Graph(self._model.weights[0], TEXT_INPUTS, SENTENCES, packed=False, alone=self.precision == "int8")
+        return Graph(self._model.weights[0], TEXT_INPUTS, SENTENCES, packed=False)
 
     @cached_property
     def _pictures(self) -> Graph:
-        alone = self.precision == "int8"
-        graph = Graph(self._model.weights[1], PICTURE_INPUTS, PICTURE_VECTORS, self.device, alone=alone)
+        graph = Graph(self._model.weights[1], PICTURE_INPUTS, PICTURE_VECTORS, self.device)
         self.device = graph.device
         if graph.dimension != self.dimension:
             raise EncoderError(
@@ -362,23 +366,12 @@ class OnnxEncoder(BatchedEncoder):
 
 
 class Graph:
-    """A tower in ONNX form, run by ONNX Runtime; `batch` and `length` are the only ones that it takes, if any.
-
-    Rows are calculated `alone` where a row's vector would depend on the others of its batch: the scale of int8 is that
-    of the largest number in all of them.
-    """
+    """A tower in ONNX form, run by ONNX Runtime; `batch` and `length` are the only ones that it takes, if any."""
 
     def __init__(
-        self,
-        path: Path,
-        inputs: Sequence[str],
-        outputs: Sequence[str],
-        device: str = "cpu",
-        *,
-        packed: bool = True,
-        alone: bool = False,
+        self, path: Path, inputs: Sequence[str], outputs: Sequence[str], device: str = "cpu", *, packed: bool = True
     ) -> None:
-        self._path, self._session, self._alone = path, _session(path, device, packed=packed), alone
+        self._path, self._session = path, _session(path, device, packed=packed)
         self.device = device if ACCELERATORS.get(device) in self._session.get_providers() else "cpu"
         self._inputs = {given.name: given for given in self._session.get_inputs()}
         there = {made.name: made.shape for made in self._session.get_outputs()}
@@ -405,12 +398,12 @@ class Graph:
     def run(self, inputs: Mapping[str, NDArray[Any]]) -> list[FloatArray]:
         """Calculate vectors (N, D), and of words (N, W, D) where the graph gives them."""
         rows = len(next(iter(inputs.values())))
-        size = 1 if self._alone else self.batch or rows
+        size = self.batch or rows
         parts = [
             self._run_once({name: array[first : first + size] for name, array in inputs.items()})
             for first in range(0, rows, size)
         ]
-        return [np.concatenate([one[:size] for one in part])[:rows] for part in zip(*parts, strict=True)]
+        return [np.concatenate(part)[:rows] for part in zip(*parts, strict=True)]
 
     def _run_once(self, inputs: Mapping[str, NDArray[Any]]) -> list[FloatArray]:
         given = {}
@@ -456,9 +449,10 @@ def _session(path: Path, device: str = "cpu", *, packed: bool = True) -> Any:
     providers = [*filter(None, [ACCELERATORS.get(device)]), "CPUExecutionProvider"]
     try:
         graph: str | bytes = str(path)
-        if _looks_where_weights_lie(path, onnxruntime.__version__):
-            options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
-            graph = without_weights(path)
+        real = path.resolve()  # which in the hub's cache is in another folder
+        if _looks_where_weights_lie(path, onnxruntime.__version__) and (rest := without_weights(real)):
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(real.parent))
+            graph = rest
         return onnxruntime.InferenceSession(graph, options, providers=providers)
     except EncoderError:
         raise
@@ -475,8 +469,10 @@ _LEAST_MAPPED = 1024  # bytes of a tensor
 def without_weights(path: Path) -> bytes:
     """A graph's file but for its large tensors, which are said to lie where they do in it: ONNX Runtime maps them.
 
-    So nothing is copied, and of a table of 256,000 tokens those pages are read that a caption's words lie on.
+    So nothing is copied, and of a table of 256,000 tokens those pages are read that a caption's words lie on. Nothing is
+    returned of a graph whose tensors lie in other files, which ONNX Runtime maps anyway.
     """
+    outside = False
 
     def read(start: int, stop: int) -> bytes:
         file.seek(start)
@@ -496,7 +492,9 @@ def without_weights(path: Path) -> bytes:
             place = start + size
 
     def tensor(start: int, content: int, stop: int) -> bytes:
+        nonlocal outside
         parts = list(fields(content, stop))
+        outside = outside or any(part[0] == _EXTERNAL_DATA for part in parts)
         first, last = next((part[2:] for part in parts if part[0] == _RAW_DATA), (0, 0))
         if last - first < _LEAST_MAPPED:
             return read(start, stop)
@@ -513,7 +511,7 @@ def without_weights(path: Path) -> bytes:
                 made += _message(_GRAPH, b"".join(inner))
             else:
                 made += read(start, stop)
-    return made
+    return b"" if outside else made
 
 
 def _varint(content: bytes, place: int) -> tuple[int, int]:

@@ -329,11 +329,6 @@ WEIGHTS_WANTED = ("model.safetensors", "model.safetensors.index.json", "model-*.
 """All that is fetched of a model: no pickle, no code; of one without safetensors, its graphs in ONNX form."""
 
 
-def onnx_wanted(precision: str) -> tuple[str, ...]:
-    names = [onnx_names(name, precision)[0] for name in (TEXT, PICTURES)]
-    return tuple(f"{folder}{name}{end}" for name in names for folder in ("onnx/", "") for end in ("", "_data", ".data"))
-
-
 def locate(name: str, revision: str | None = None, told: Told | None = None, precision: str = AUTO) -> tuple[str, Path]:
     """Find the id and the folder of a model, downloading it where it is missing and that is allowed.
 
@@ -360,12 +355,17 @@ def _fetched(repository: str, revision: str | None, told: Told | None, precision
         missing = functools.partial(_missing, precision=precision)
         return fetch(repository, wanted, (*SETTINGS_WANTED, *files), missing, told, otherwise)
 
-    if precision == "int8" or not installed("torch"):
-        return get(*onnx_wanted(precision))
-    found = get(*WEIGHTS_WANTED)
-    if is_open_clip(found):
-        return get(*WEIGHTS_WANTED, OPEN_CLIP_WEIGHTS)
-    return get(*onnx_wanted(precision)) if _missing(found) else found
+    if precision != "int8" and installed("torch"):
+        found = get(*WEIGHTS_WANTED)
+        if is_open_clip(found):
+            return get(*WEIGHTS_WANTED, OPEN_CLIP_WEIGHTS)
+        if not _missing(found):
+            return found
+    for names in zip(onnx_names(TEXT, precision), onnx_names(PICTURES, precision), strict=True):
+        found = get(*(f"{at}{name}{end}" for name in names for at in ("onnx/", "") for end in ("", "_data", ".data")))
+        if not _missing(found, precision):
+            break
+    return found
 
 
 def folder_here(name: str) -> Path | None:
@@ -435,7 +435,7 @@ def _revision(repository: str, named: str | None) -> str:
 
 def _missing(folder: Path, precision: str = "float32") -> list[str]:
     """What a folder lacks: nothing where a form is whole that can be used, else parts of the one preferred here."""
-    graphs = missing_onnx_parts(folder, precision if precision in ENDINGS else "float32")
+    graphs = missing_onnx_parts(folder, precision)
     return missing_parts(folder) if graphs and installed("torch") and precision != "int8" else graphs
 
 
@@ -538,7 +538,8 @@ def measure_speed(encoder: Encoder, seconds: float = 2.0) -> EncoderSpeed:
 
     frames = encoder.window.frames
     windows = max(1, 16 // frames)
-    pixels = np.random.default_rng(0).integers(0, 256, (windows, frames, 3, 360, 640), dtype=np.uint8)
+    pixels = np.random.default_rng(0).integers(0, 256, (windows, frames, 360, 640, 3), dtype=np.uint8)
+    pixels = pixels.transpose(0, 1, 4, 2, 3)  # as readers hand frames over
     captions = [f"a person in a {colour} coat walks over a bridge in the rain" for colour in ("red", "blue") * 16]
     return EncoderSpeed(
         rate(lambda: encoder.encode_windows(pixels), windows * frames),
