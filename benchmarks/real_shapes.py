@@ -1,12 +1,13 @@
 """What the models that people have cost: exports of their shapes with random weights, in each precision, side by side.
 
-    python benchmarks/real_shapes.py CACHE [--model default] [--repeats 5] [--frames 8]
+    python -m benchmarks.real_shapes CACHE [--model default] [--repeats 5] [--frames 8]
 
-CACHE keeps the exports (4 GB), which are made once, in the layout of public ones: `default` is SigLIP 2 B/16 at 224
-pixels (a ViT of 86 million weights; 12 layers over a table of 256,000 tokens), `small` a tower of convolutions as
-MobileCLIP-S2 has it beside CLIP's text tower. Random weights calculate as long as learnt ones. What they cannot show is
-how much of what a model learnt a precision loses: the cosines here are of drawn scenes in random towers, as they are
-and without the mean of all scenes, which random towers have in common.
+CACHE keeps the exports (8 GB), which are made once, in the layout of public ones: `default` is SigLIP 2 B/16 at 224
+pixels (a ViT of 86 million weights; 12 layers over a table of 256,000 tokens), `fast` its B/32 at 256, `small` a tower
+of convolutions as MobileCLIP-S2 has it beside CLIP's text tower. Random weights calculate as long as learnt ones. What
+they cannot show is how much of what a model learnt a precision loses: the cosines here are of drawn scenes in random
+towers, as they are and without the mean of all scenes, which random towers have in common. The only learnt weights at
+hand are those of the built-in model: of it, recall is printed too.
 
 Everything runs in this process with one thread, precisions taking turns; processor time is counted, medians printed.
 """
@@ -18,6 +19,8 @@ import json
 import os
 import shutil
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -30,6 +33,7 @@ import torch
 from torch import Tensor, nn
 
 from evenreel.encoders import load_encoder
+from evenreel.planted.captions import caption
 from evenreel.planted.draw import draw_frame
 from evenreel.planted.scenes import SceneRanges, sample_scene
 from evenreel.types import FloatArray, Pixels
@@ -37,7 +41,7 @@ from evenreel.types import FloatArray, Pixels
 TOKENS = 256_000  # of Gemma's tokenizer, which SigLIP 2 reads with
 BASE = {"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12}
 CAPTIONS = ["a person in a red coat walks over a bridge in the rain", "two dogs run after a ball on the beach"]
-MODELS = ("default", "small")
+SIGLIP = {"default": (224, 16), "fast": (256, 32)}  # sides of pictures and of patches
 
 
 class Convolved(nn.Module):
@@ -89,13 +93,14 @@ def make(name: str, folder: Path) -> None:
     part = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     (part / "onnx").mkdir(parents=True)
-    if name == "default":
+    if name in SIGLIP:
+        side, patch = SIGLIP[name]
         text = {**BASE, "vocab_size": TOKENS, "max_position_embeddings": 64, "projection_size": 768}
-        config: Any = SiglipConfig(text_config=text, vision_config={**BASE, "image_size": 224, "patch_size": 16})
+        config: Any = SiglipConfig(text_config=text, vision_config={**BASE, "image_size": side, "patch_size": patch})
         model: Any = SiglipModel(config)
         read, see = _Pooled(model.text_model), _Pooled(model.vision_model)
         save_tokenizer(part, TOKENS)
-        settings = {"size": {"height": 224, "width": 224}, "resample": 2}
+        settings = {"size": {"height": side, "width": side}, "resample": 2}
     else:
         text = {"hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 12, "num_attention_heads": 8}
         config = CLIPConfig(text_config={**text, "vocab_size": 49_408}, vision_config=BASE, projection_dim=512)
@@ -105,8 +110,8 @@ def make(name: str, folder: Path) -> None:
         settings = {"size": {"shortest_edge": 256}, "crop_size": 256, "resample": 2}
     (part / "config.json").write_text(json.dumps(config.to_dict(), default=str))
     (part / "preprocessor_config.json").write_text(json.dumps(settings))
-    ids, side = torch.full((2, config.text_config.max_position_embeddings), 5), settings["size"]
-    pixels = torch.zeros(2, 3, *[next(iter(side.values()))] * 2)  # type: ignore[attr-defined]
+    ids = torch.full((2, config.text_config.max_position_embeddings), 5)
+    pixels = torch.zeros(2, 3, *[next(iter(settings["size"].values()))] * 2)  # type: ignore[attr-defined]
     for tower, given, takes, gives, graph in (
         (read, ids, "input_ids", "text_embeds", "text_model"),
         (see, pixels, "pixel_values", "image_embeds", "vision_model"),
@@ -193,7 +198,7 @@ def measure(folder: Path, frames: Pixels, repeats: int) -> None:
     for name, one in encoders.items():
         graphs = (folder.glob(f"onnx/{graph.stem}.onnx*") for graph in reversed(one._model.weights))
         sizes = ", ".join(f"{sum(file.stat().st_size for file in files) / 2**20:.0f}" for files in graphs)
-        prepare, picture, caption = (statistics.median(times[name, what]) for what in ("prepare", "picture", "text"))
+        prepare, picture, text_ms = (statistics.median(times[name, what]) for what in ("prepare", "picture", "text"))
         ratio, mean = statistics.median(times["float32", "picture"]) / picture, exact[0].mean(0)
         cosines = (
             f"{cosine(made[name][0], exact[0]):.6f}",
@@ -203,14 +208,51 @@ def measure(folder: Path, frames: Pixels, repeats: int) -> None:
         alone = np.concatenate([one.encode_windows(frame[None]) for frame in frames])
         print(
             f"{name:9}{sizes:>20}{prepare:15.1f}{picture:14.1f}{ratio:7.2f}{1000 / (prepare + picture):12.1f}"
-            f"{caption:14.1f}{', '.join(cosines):>34}{abs(alone - made[name][0]).max():14.1e}"
+            f"{text_ms:14.1f}{', '.join(cosines):>34}{abs(alone - made[name][0]).max():14.1e}"
         )
+
+
+def show_recall(cache: Path, count: int = 400) -> None:
+    """Print how often the built-in model finds a scene by its caption, by precision."""
+    from evenreel.encoders.onnx_export import export_onnx
+
+    if not (cache / "builtin").is_dir():
+        export_onnx("builtin", cache / "builtin", precision="int8")
+    random = np.random.default_rng(1)
+    drawn = [sample_scene(random, SceneRanges(sign_share=0.0)) for _ in range(count)]
+    frames = np.stack([draw_frame(scene, 1.0) for scene in drawn]).transpose(0, 3, 1, 2)[:, None]
+    captions = [caption(scene, random) for scene in drawn]
+    print(f"\nbuiltin, learnt weights, {count} drawn scenes by their captions")
+    vectors = {}
+    for name in ("float32", "int8"):
+        encoder = load_encoder(str(cache / "builtin"), device="cpu", precision=name)
+        vectors[name] = encoder.encode_windows(frames), encoder.encode_text(captions).sentence
+        scores = vectors[name][1] @ vectors[name][0].T
+        ranks = (scores > scores.diagonal()[:, None]).sum(1)
+        near = [cosine(one, exact) for one, exact in zip(vectors[name], vectors["float32"], strict=True)]
+        found = ", ".join(f"R@{most} {100 * (ranks < most).mean():.1f}" for most in (1, 5, 10))
+        print(f"{name:9}{found}; lowest cosine of pictures {near[0]:.4f}, of captions {near[1]:.4f}")
+
+
+def show_threads() -> None:
+    """Print how many cores preparing takes where nothing holds the number of threads down."""
+    code = (
+        "import time, numpy as np; from evenreel.encoders.checkpoint import Preprocessing\n"
+        "how = Preprocessing(None, (224, 224), None, 2, 1 / 255, (0.5,) * 3, (0.5,) * 3)\n"
+        "frames = np.zeros((16, 1080, 1920, 3), np.uint8).transpose(0, 3, 1, 2)\n"
+        "wall, spent = time.perf_counter(), time.process_time()\n"
+        "for _ in range(5): how.prepare(frames)\n"
+        "print((time.process_time() - spent) / (time.perf_counter() - wall))"
+    )
+    free = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run([sys.executable, "-c", code], env=free, capture_output=True, text=True, check=True)
+    print(f"preparing frames without a limit of threads keeps {float(done.stdout):.2f} cores busy")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cache", type=Path)
-    parser.add_argument("--model", choices=MODELS, nargs="*", default=MODELS)
+    parser.add_argument("--model", choices=(*SIGLIP, "small"), nargs="*", default=(*SIGLIP, "small"))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--frames", type=int, default=8)
     given = parser.parse_args()
@@ -219,6 +261,8 @@ def main() -> None:
         if not (given.cache / name).is_dir():
             make(name, given.cache / name)
         measure(given.cache / name, scenes(given.frames), given.repeats)
+    show_recall(given.cache)
+    show_threads()
 
 
 if __name__ == "__main__":

@@ -469,8 +469,8 @@ _LEAST_MAPPED = 1024  # bytes of a tensor
 def without_weights(path: Path) -> bytes:
     """A graph's file but for its large tensors, which are said to lie where they do in it: ONNX Runtime maps them.
 
-    So nothing is copied, and of a table of 256,000 tokens those pages are read that a caption's words lie on. Nothing is
-    returned of a graph whose tensors lie in other files, which ONNX Runtime maps anyway.
+    So nothing is copied, and of a table of 256,000 tokens those pages are read that a caption's words lie on. Empty for
+    a graph whose tensors lie in other files, which ONNX Runtime maps anyway.
     """
     outside = False
 

@@ -424,8 +424,8 @@ def _loadable(name: str, *, quiet: bool = False, precision: str = "float32") -> 
     if own is not None and not _missing(own, precision):
         return name
     if not quiet:
-        why = "its graphs in int8 are" if in_int8 else "torch is not installed, so it is used in ONNX form:"
-        log.warning("%s: %s %s", name, why, known.onnx)
+        why = "%s in int8 is %s" if in_int8 else "torch is not installed, so %s is used in ONNX form: %s"
+        log.warning(why, name, known.onnx)
     return known.onnx
 
 
