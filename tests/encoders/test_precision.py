@@ -224,3 +224,19 @@ def test_a_model_that_was_read_well_is_not_hashed_again_until_a_file_changes(
     settings_file.write_text(settings_file.read_text().replace("{", '{"note": 1, ', 1))
     assert load_encoder(str(folder)).weights_hash != hashes["float32"]
     assert folder_here(str(folder)) == folder
+
+
+@pytest.mark.parametrize("rows", [10, 10**6, 10**9])
+def test_a_table_of_another_size_than_its_numbers_is_refused(tmp_path: Path, rows: int) -> None:
+    """Where it is mapped, what lies behind it in the file or beyond its end would be read."""
+    from onnx import TensorProto, helper
+
+    table = TensorProto(name="table", data_type=TensorProto.FLOAT, dims=[rows, 4], raw_data=bytes(16_000))
+    given = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["n"])
+    made = helper.make_tensor_value_info("text_embeds", TensorProto.FLOAT, ["n", 4])
+    node = helper.make_node("Gather", ["table", "input_ids"], ["text_embeds"])
+    graph = helper.make_graph([node], "tower", [given], [made], [table])
+    version = helper.make_opsetid("", 13)
+    onnx.save(helper.make_model(graph, opset_imports=[version], ir_version=8), str(tmp_path / "graph.onnx"))
+    with pytest.raises(EncoderError, match="graph.onnx is damaged"):
+        onnx_encoder._session(tmp_path / "graph.onnx")
