@@ -69,7 +69,7 @@ class _Mixed(nn.Module):
         self.body = nn.Sequential(across, nn.Conv2d(width, 3 * width, 1), nn.GELU(), nn.Conv2d(3 * width, width, 1))
 
     def forward(self, given: Tensor) -> Tensor:
-        return given + self.body(given)  # type: ignore[no-any-return]
+        return given + self.body(given)
 
 
 class _Pooled(nn.Module):
@@ -80,7 +80,7 @@ class _Pooled(nn.Module):
         self.tower, self.head = tower, head or nn.Identity()
 
     def forward(self, given: Tensor) -> Tensor:
-        return self.head(self.tower(given).pooler_output)  # type: ignore[no-any-return]
+        return self.head(self.tower(given).pooler_output)
 
 
 def make(name: str, folder: Path) -> None:
@@ -98,7 +98,8 @@ def make(name: str, folder: Path) -> None:
         text = {**BASE, "vocab_size": TOKENS, "max_position_embeddings": 64, "projection_size": 768}
         config: Any = SiglipConfig(text_config=text, vision_config={**BASE, "image_size": side, "patch_size": patch})
         model: Any = SiglipModel(config)
-        read, see = _Pooled(model.text_model), _Pooled(model.vision_model)
+        read: nn.Module = _Pooled(model.text_model)
+        see: nn.Module = _Pooled(model.vision_model)
         save_tokenizer(part, TOKENS)
         settings = {"size": {"height": side, "width": side}, "resample": 2}
     else:
@@ -139,7 +140,7 @@ def save_tokenizer(folder: Path, tokens: int) -> None:
         if piece[:cut] in pieces and piece[cut:] in pieces
     ]
     model = {"type": "BPE", "vocab": {piece: place for place, piece in enumerate(pieces)}, "unk_token": "<unk>"}
-    rules = {
+    rules: dict[str, Any] = {
         "version": "1.0",
         "added_tokens": [],
         "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,14 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.real_shapes import save_tokenizer
+from evenreel.config import IndexSettings
 from evenreel.encoders import encoder as onnx_encoder
-from evenreel.encoders import load_encoder, pieces
+from evenreel.encoders import load_encoder
 from evenreel.encoders import onnx_export as export
 from evenreel.encoders.checkpoint import Checkpoint
 from evenreel.encoders.encoder import OnnxEncoder, without_weights
 from evenreel.encoders.loading import BUILTIN_FOLDER, folder_here, read_first
-from evenreel.errors import EncoderError, UsageError
+from evenreel.errors import EncoderError, LibraryError, UsageError
 from evenreel.library import index_folders, open_library
+from evenreel.types import Pixels
 from tests.encoders.hub import COMMIT, EXPORT, Hub, environment
 from tests.encoders.onnx_files import public_export
 from tests.library.videos import write_folder
@@ -37,7 +43,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def scenes(count: int) -> np.ndarray:
+def scenes(count: int) -> Pixels:
     return np.random.default_rng(0).integers(0, 256, (count, 1, 3, 48, 64), np.uint8)
 
 
@@ -91,9 +97,6 @@ def test_float16_is_written_and_read_too(tmp_path: Path) -> None:
 
 
 def test_a_library_keeps_the_precision_that_it_was_made_in(exported: Path, tmp_path: Path) -> None:
-    from evenreel.config import IndexSettings
-    from evenreel.errors import LibraryError
-
     write_folder(tmp_path / "videos", 2)
     settings = IndexSettings(str(exported), precision="int8", read_text=False)
     index_folders(tmp_path / "videos", tmp_path / "library", settings)
@@ -110,15 +113,10 @@ def test_a_library_keeps_the_precision_that_it_was_made_in(exported: Path, tmp_p
 
 
 def test_the_hubs_graphs_in_int8_stand_in_for_the_default_with_torch_too(exported: Path, tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
     folder = Path(shutil.copytree(exported, tmp_path / "export"))
-    (folder / "onnx" / "vision_model_quantized.onnx").write_bytes(b"one of two")
     write_folder(tmp_path / "videos", 1)
     command = [sys.executable, "-m", "evenreel", "index", "videos", "--no-ocr", "-l", "library", "--precision", "int8"]
     with Hub({EXPORT: folder}) as hub:
-        (folder / "onnx" / "vision_model_quantized.onnx").unlink()
         given = environment(hub, tmp_path, MISSING="sklearn")
         done = subprocess.run(command, cwd=tmp_path, env=given, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
@@ -169,7 +167,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tokenizer of as many pieces as that of the default model, and the file of its pieces beside it."""
     folder = tmp_path_factory.mktemp("tokenizer")
     save_tokenizer(folder, 120_000)
-    assert pieces.write_pieces(folder / "tokenizer.json", folder / "pieces")
+    assert onnx_encoder.write_pieces(folder / "tokenizer.json", folder / "pieces")
     return folder
 
 
@@ -180,21 +178,25 @@ TEXTS = st.one_of(
 )
 
 
+@functools.cache
+def whole_tokenizer(file: str) -> Any:
+    from tokenizers import Tokenizer
+
+    return Tokenizer.from_file(file)
+
+
 @given(captions=st.lists(TEXTS, min_size=1, max_size=4))
 @settings(max_examples=100, deadline=None)
 def test_a_tokenizer_of_few_pieces_cuts_captions_as_the_whole_one(large: Path, captions: list[str]) -> None:
-    from tokenizers import Tokenizer
-
-    whole = vars(pieces).setdefault("_whole", None) or Tokenizer.from_file(str(large / "tokenizer.json"))
-    pieces._whole = whole  # type: ignore[attr-defined]
-    small = pieces.small_tokenizer(large / "pieces", captions, lambda tokenizer: tokenizer)
+    whole = whole_tokenizer(str(large / "tokenizer.json"))
+    small = onnx_encoder.small_tokenizer(large / "pieces", captions, lambda tokenizer: tokenizer)
     assert small is not None and small.get_vocab_size() < 2_000
     assert [row.ids for row in small.encode_batch(captions)] == [row.ids for row in whole.encode_batch(captions)]
 
 
 def test_the_whole_tokenizer_is_asked_where_the_small_one_could_differ(large: Path, tmp_path: Path) -> None:
     def small(captions: list[str], path: Path = large / "pieces") -> object:
-        return pieces.small_tokenizer(path, captions, lambda tokenizer: tokenizer)
+        return onnx_encoder.small_tokenizer(path, captions, lambda tokenizer: tokenizer)
 
     assert small(["a" * 300, "b" * 101]) is None and small(["a"], tmp_path / "none") is None
     (tmp_path / "damaged").write_bytes(b"SQLite format 3\0" + bytes(100))
@@ -204,9 +206,9 @@ def test_the_whole_tokenizer_is_asked_where_the_small_one_could_differ(large: Pa
     (tmp_path / "tokenizer.json").write_text(
         rules.replace('"added_tokens": []', f'"added_tokens": [{mark}, "special": true}}]'), encoding="utf-8"
     )
-    assert pieces.write_pieces(tmp_path / "tokenizer.json", tmp_path / "marked")
+    assert onnx_encoder.write_pieces(tmp_path / "tokenizer.json", tmp_path / "marked")
     assert small(["a<eos>b"], tmp_path / "marked") is None and small(["ab"], tmp_path / "marked") is not None
-    assert not pieces.write_pieces(BUILTIN_FOLDER / "tokenizer.json", tmp_path / "tiny")
+    assert not onnx_encoder.write_pieces(BUILTIN_FOLDER / "tokenizer.json", tmp_path / "tiny")
 
 
 def test_a_model_that_was_read_well_is_not_hashed_again_until_a_file_changes(

@@ -490,8 +490,8 @@ def onnx_graph(folder: Path, name: str, precision: str = "float32") -> Path | No
     return next((path for path in places if path.is_file()), None)
 
 
-def has_onnx(folder: Path, precision: str = "float32") -> bool:
-    return any(onnx_graph(folder, name, precision) is not None for name in (TEXT, PICTURES))
+def has_onnx(folder: Path) -> bool:
+    return any(onnx_graph(folder, name) is not None for name in (TEXT, PICTURES))
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,8 @@ from __future__ import annotations
 import base64
 import contextlib
 import functools
-import hashlib
 import json
 import logging
-import os
 import string
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -44,8 +42,15 @@ from evenreel.encoders.checkpoint import (
     open_onnx,
     read_record,
 )
-from evenreel.encoders.encoder import OnnxEncoder, accelerator, garbage_left, of_model
-from evenreel.encoders.pieces import pieces_file, write_pieces
+from evenreel.encoders.encoder import (
+    OnnxEncoder,
+    accelerator,
+    cached_by,
+    garbage_left,
+    of_model,
+    pieces_file,
+    write_pieces,
+)
 from evenreel.errors import EncoderError, MediaError, UsageError
 from evenreel.extras import HUB_ID, Told, cached_folder, fetch, installed, located, named_folder
 from evenreel.files import write_durably
@@ -207,8 +212,9 @@ def read_first(folder: Path, device: str, precision: str) -> str:
     """
     if folder == BUILTIN_FOLDER:
         return ""
+    known = cached_by(_files(folder), precision)
     with contextlib.suppress(OSError):
-        return (known := _record(folder, precision)).read_text(encoding="ascii")
+        return known.read_text(encoding="ascii")
     size = sum(path.stat().st_size for path in _files(folder))
     limits = MediaLimits(stall_timeout_s=LEAST_S + size / 2e7, memory_bytes=LEAST_BYTES + 4 * size)
     worker = Worker("evenreel.encoders.loading:FirstReading", {}, limits)
@@ -245,7 +251,7 @@ class FirstReading:
             read = f"checkpoint {encoder.weights_hash}"
             if isinstance(encoder, OnnxEncoder):
                 read = f"graphs {encoder.weights_hash}"
-                with contextlib.suppress(OSError):  # captions are cut by the whole tokenizer then
+                with contextlib.suppress(Exception):  # captions are cut by the whole tokenizer then
                     write_pieces(folder / TOKENIZER, pieces_file(folder / TOKENIZER))
         except UsageError:  # the caller's own, who is told by what reads it next
             pass
@@ -303,16 +309,6 @@ def _trouble(part: str, step: Mapping[str, Any]) -> str:
 
 def _files(folder: Path) -> list[Path]:
     return sorted(path for pattern in ("*", "*/*") for path in folder.glob(pattern) if path.is_file())
-
-
-def _record(folder: Path, precision: str) -> Path:
-    """The file that says that a folder was read well, as its files are now, in which form, and its hash."""
-    from platformdirs import user_cache_path
-
-    found = [(str(path), os.stat(path)) for path in _files(folder)]
-    states = [(path, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for path, one in found]
-    digest = hashlib.sha256(repr((precision, states)).encode("utf-8", "surrogateescape")).hexdigest()
-    return user_cache_path("evenreel") / "models" / digest
 
 
 BUILTIN = "builtin"
