@@ -23,7 +23,7 @@ from evenreel.encoders import load_encoder
 from evenreel.encoders import onnx_export as export
 from evenreel.encoders.checkpoint import Checkpoint
 from evenreel.encoders.encoder import OnnxEncoder, without_weights
-from evenreel.encoders.loading import BUILTIN_FOLDER, folder_here, read_first
+from evenreel.encoders.loading import BUILTIN_FOLDER, folder_here, known_models, read_first
 from evenreel.errors import EncoderError, LibraryError, UsageError
 from evenreel.library import index_folders, open_library
 from evenreel.types import Pixels
@@ -225,7 +225,8 @@ def test_a_model_that_was_read_well_is_not_hashed_again_until_a_file_changes(
     settings_file = folder / "config.json"
     settings_file.write_text(settings_file.read_text().replace("{", '{"note": 1, ', 1))
     assert load_encoder(str(folder)).weights_hash != hashes["float32"]
-    assert folder_here(str(folder)) == folder
+    assert folder_here(str(folder)) == folder_here(f"{folder}#int8") == folder
+    assert known_models().find("default#int8") == known_models().find("default")
 
 
 @pytest.mark.parametrize("rows", [10, 10**6, 10**9])

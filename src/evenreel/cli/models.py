@@ -64,7 +64,7 @@ def models(
     heard = {name for row in speech for name in (row["name"], row["id"])}
     others = [name for name in names or () if name not in heard]
     found = [(name, table.find(name) or KnownModel(name)) for name in others]
-    named = [replace(model, id=name) if "@" in name else model for name, model in found]
+    named = [replace(model, id=name) if set("@#") & set(name) else model for name, model in found]
     wanted = named if names else table.models
     rows = [ModelRow(model, folder_here(model.id) is not None) for model in wanted]
     for row in rows:

@@ -366,13 +366,14 @@ def _fetched(repository: str, revision: str | None, told: Told | None, precision
 
 def folder_here(name: str) -> Path | None:
     """Find the folder of a model that can be loaded without a download."""
-    name = _loadable(model_id(name), quiet=True)
+    name, precision = named_precision(name)
+    name = _loadable(model_id(name), quiet=True, precision=precision)
     if name == BUILTIN:
         return BUILTIN_FOLDER
     if folder := named_folder(name):
         return folder
     found = _cached(name)
-    return found if found and not _missing(found) else None
+    return found if found and not _missing(found, precision) else None
 
 
 def download_bytes(name: str | None) -> int | None:
@@ -389,7 +390,7 @@ def download_bytes(name: str | None) -> int | None:
 
 def lacks_torch(name: str) -> bool:
     """Return whether a model of the hub is on this machine as a checkpoint, which only torch is missing for."""
-    name = model_id(name)
+    name = model_id(named_precision(name)[0])
     if installed("torch") or name == BUILTIN or named_folder(name):
         return False
     found = _cached(name)
@@ -484,8 +485,9 @@ class ModelTable:
     models: tuple[KnownModel, ...]
 
     def find(self, name: str) -> KnownModel | None:
-        """Return the model of a short name or id, whatever its revision; None for any other."""
-        repository = name.partition("#")[0].partition("@")[0]
+        """Return the model of a short name or id, whatever its revision or precision; None for any other."""
+        name = name.partition("#")[0]
+        repository = name.partition("@")[0]
         return next((model for model in self.models if name == model.name or repository == model.id), None)
 
 
