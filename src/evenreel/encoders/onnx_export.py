@@ -57,7 +57,7 @@ def export_onnx(name: str, out: Path, revision: str | None = None, precision: st
     """Export both towers of a checkpoint, and compare vectors of pictures and captions of both ways.
 
     Where `out` is the checkpoint's own folder, the graphs take their weights from its safetensors file. Those of a
-    lower `precision` are written beside the ones in float32.
+    lower `precision` are written beside those in float32.
     """
     if precision not in ENDINGS:
         raise UsageError(f"An export is in {', '.join(ENDINGS)}, not in {precision}.")
@@ -153,10 +153,7 @@ def _write_settings(towers: Towers, out: Path) -> None:
 
 
 def write_precision(folder: Path, precision: str) -> None:
-    """Write both graphs of an export once more beside them: matrix products in int8, or all numbers in float16.
-
-    Pictures and captions alone are scaled to int8 as they come (`OnnxEncoder`), so that nothing is calibrated.
-    """
+    """Write both graphs of an export once more beside them: matrix products in int8, or all numbers in float16."""
     import onnx
     from onnxruntime.quantization import quantize_dynamic
     from onnxruntime.transformers.float16 import convert_float_to_float16
