@@ -1,13 +1,15 @@
 """Processor time of whole commands, against what they cannot do without: importing ONNX Runtime, the search itself.
 
     make demo && python -m benchmarks.startup [--repeats 5] [--against OTHER/src] [--only WORD]
+        [--shapes CACHE]
 
 Each command runs in a process of its own, the commands taking turns, so that what else the machine does meets all of
 them alike, with one thread, since threads that wait for each other on a busy machine burn time; user and system seconds
 of the process are counted, and the most memory it held; medians are printed. `search, asked of a server` is the search
 while `evenreel serve` runs on the same library; the others find no server. `--against` runs every command a second time
 with the package of another source tree, such as that of an earlier commit, in the same turns; `--only` those commands
-alone whose name has a word.
+alone whose name has a word. `--shapes` adds a search by a model of the default's shape with random weights, which
+`benchmarks/real_shapes.py` keeps in CACHE (4 GB): in float32 and in int8.
 """
 
 from __future__ import annotations
@@ -38,6 +40,9 @@ RUNTIME, SEARCH, SERVED = "import numpy, onnxruntime", "search", "search, asked 
 FLOORS = {f"python -c {code!r}": code for code in ("pass", "import numpy", RUNTIME, "import torch")}
 MOST_S, MOST_SERVED_S = 0.7, 0.35
 """Processor time that a search may take, alone and with a server."""
+SHAPE, IN_INT8 = "search, default's shape", "search, default's shape, int8"
+MOST_OF_SHAPE_S, MOST_MIB = 1.2, 700
+"""Processor time and memory that one by a model of the default's shape may take."""
 ALONE = """
 import sys, time
 from evenreel import open_library
@@ -55,8 +60,9 @@ def commands(demo: Path, made: Path) -> dict[str, list[str]]:
 
     Args:
         demo: folder of `evenreel demo`.
-        made: folder with `scores.npz` and `corpus`.
+        made: folder with `scores.npz`, `corpus`, and with `--shapes` libraries by the name of their search.
     """
+    of_shapes = {name: ["search", QUERY, "--library", str(made / name)] for name in (SHAPE, IN_INT8)}
     library = ["--library", str(demo / "library")]
     scores = ["--corpus", str(made / "corpus")]
     return {
@@ -70,6 +76,7 @@ def commands(demo: Path, made: Path) -> dict[str, list[str]]:
         "evaluate": ["evaluate", str(made / "scores.npz"), "--resamples", "0", *scores],
         "audit hubness": ["audit", "hubness", "--scores", str(made / "scores.npz"), *scores],
         "train, refused": ["train", "msrvtt-9k/mean_pool", "--set", "loop.device=none", "--out", str(made / "run")],
+        **{name: words for name, words in of_shapes.items() if (made / name).is_dir()},
     }
 
 
@@ -96,6 +103,18 @@ def spent_s(command: Sequence[str], source: Path | None, notes: Path | None = No
     return spent.ru_utime + spent.ru_stime, most / 2**20
 
 
+def make_shapes(cache: Path, made: Path, videos: Path) -> None:
+    """Libraries of a model of the default's shape, in float32 and in int8."""
+    from benchmarks.real_shapes import make
+
+    if not (cache / "default").is_dir():
+        make("default", cache / "default")
+    for name, ending in ((SHAPE, ""), (IN_INT8, "#int8")):
+        model = ["--model", f"{cache / 'default'}{ending}", "--no-ocr", "--sample", "1 midpoints"]
+        command = [sys.executable, "-m", "evenreel", "index", str(videos), *model, "--library", str(made / name)]
+        subprocess.run(command, env=environment(None), check=True, stdout=subprocess.DEVNULL)
+
+
 def alone_s(library: Path, source: Path | None) -> float:
     """Seconds of a search in a process that has searched before."""
     command = [sys.executable, "-c", ALONE, str(library), QUERY]
@@ -119,6 +138,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", default="", help="A word of the names of the commands that are run.")
     parser.add_argument("--against", type=Path, help="Source tree of another version, whose times are printed beside.")
+    parser.add_argument("--shapes", type=Path, help="Folder that exports of real shapes are kept in.")
     given = parser.parse_args()
     sources = {"now": None, **({"before": given.against} if given.against else {})}
     times: dict[tuple[str, str], list[float]] = {}
@@ -126,6 +146,8 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         make_scores(place)
+        if given.shapes:
+            make_shapes(given.shapes, place, given.demo / "videos")
         (notes := place / "cache").mkdir()
         cache, os.environ["XDG_CACHE_HOME"] = os.environ.get("XDG_CACHE_HOME"), str(notes)
         stack.enter_context(serving(given.demo / "library"))
@@ -135,8 +157,8 @@ def main() -> None:
                 times.setdefault((name, "now"), []).append(spent_s([sys.executable, "-c", code], None)[0])
             for version, source in sources.items():
                 for name, words in commands(given.demo, place).items():
-                    if given.only not in name:
-                        continue
+                    if given.only not in name or (version == "before" and name == IN_INT8):
+                        continue  # which had none
                     command = [sys.executable, "-m", "evenreel", *words]
                     spent, held = spent_s(command, source, notes if name == SERVED else None)
                     times.setdefault((name, version), []).append(spent)
@@ -156,9 +178,16 @@ def show(seconds: dict[tuple[str, str], float], memory: dict[tuple[str, str], fl
         if before_s := seconds.get((name, "before")):
             row += f"{before_s:9.3f}{now_s / before_s:7.2f}"
         print(row)
-    for name, most_s in ((SEARCH, MOST_S), (SERVED, MOST_SERVED_S)):
+    for name, most_s in (
+        (SEARCH, MOST_S),
+        (SERVED, MOST_SERVED_S),
+        (SHAPE, MOST_OF_SHAPE_S),
+        (IN_INT8, MOST_OF_SHAPE_S),
+    ):
         if (taken_s := seconds.get((name, "now"))) is not None:
             print(f"{name}: {taken_s:.2f} s of at most {most_s}: {'met' if taken_s <= most_s else 'NOT MET'}")
+        if name in (SHAPE, IN_INT8) and (held := memory.get((name, "now"))) is not None:
+            print(f"{name}: {held:.0f} MiB of at most {MOST_MIB}: {'met' if held <= MOST_MIB else 'NOT MET'}")
 
 
 if __name__ == "__main__":

@@ -213,13 +213,19 @@ def models_read_here() -> Iterator[None]:
     from evenreel.encoders import loading
     from evenreel.encoders.loading import check_tokenizer, load_encoder, locate
 
-    def found(name: str, revision: str | None = None, told: Told | None = None) -> tuple[str, Path] | None:
+    def found(
+        name: str, revision: str | None = None, told: Told | None = None, precision: str = "auto"
+    ) -> tuple[str, Path] | None:
         played = vars(encoders).get("load_encoder", load_encoder) is not load_encoder
-        return None if told and played else locate(name, revision, told)
+        return None if told and played else locate(name, revision, told, precision)
+
+    def checked(folder: Path, *_: str) -> str:
+        check_tokenizer(folder)
+        return ""
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loading, "locate", found)
-        patch.setattr("evenreel.encoders.loading.read_first", lambda folder, *_: check_tokenizer(folder))
+        patch.setattr(loading, "read_first", checked)
         yield
 
 

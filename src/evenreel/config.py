@@ -59,7 +59,7 @@ class IndexSettings:
         read_text: whether on-screen text is recognised.
         workers: reader processes; 0 means one for each core.
         device: where the model runs: `auto`, `cpu`, `cuda`, `cuda:1`, `mps`.
-        precision: `float32`, `bfloat16` or `float16`.
+        precision: `float32`, `bfloat16`, `float16` or `int8`; `auto` is the library's own, and float32 for a new one.
         limits: what one file may cost.
         retry: try files again that were skipped before.
         accept_missing: mark files as missing even if most of a folder is gone.
@@ -85,7 +85,7 @@ class IndexSettings:
     read_text: bool = True
     workers: int = 0
     device: str = "auto"
-    precision: str = "float32"
+    precision: str = AUTO
     limits: MediaLimits = MediaLimits()
     retry: bool = False
     accept_missing: bool = False

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from evenreel.config import MediaLimits
+from evenreel.config import AUTO, MediaLimits
 from evenreel.encoders.checkpoint import Checkpoint, Family, open_checkpoint, read_settings
 from evenreel.encoders.encoder import BatchedEncoder, TokenArray, garbage_left, of_model, quiet, unit_rows
 from evenreel.encoders.loading import folder_here, locate
@@ -135,11 +135,12 @@ class SoundEncoder(BatchedEncoder):
 
 
 def load_sound_encoder(
-    name: str, *, revision: str | None = None, device: str = "auto", precision: str = "float32"
+    name: str, *, revision: str | None = None, device: str = "auto", precision: str = AUTO
 ) -> SoundEncoder:
     """Load a CLAP checkpoint with safetensors, by a folder or hub id as `load_encoder` does; no code of it is run."""
     check_torch()
     sound_id, folder = locate_sound_model(name, revision)
+    precision = "float32" if precision in (AUTO, "int8") else precision  # int8 is of graphs of pictures and captions
     with garbage_left():
         from evenreel.encoders.towers import usable_device
 

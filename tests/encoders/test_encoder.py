@@ -96,7 +96,7 @@ def test_a_lower_precision_is_close(checkpoints: dict[str, Path], family: str) -
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"precision": "int8"}, "'int8' is not one of float32, bfloat16, float16"),
+        ({"precision": "int4"}, "'int4' is not one of auto, float32, bfloat16, float16, int8"),
         ({"precision": "float16", "device": "cpu"}, "float16 needs a GPU"),
         ({"device": "abacus"}, "device 'abacus' cannot be used here"),
         ({"device": "cuda:99"}, "device 'cuda:99' cannot be used here"),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import RECORD
-from evenreel.encoders.encoder import Graph, OnnxEncoder, _check_weights_inside, _session
+from evenreel.encoders.encoder import Graph, OnnxEncoder, _looks_where_weights_lie, _session
 from evenreel.encoders.loading import BUILTIN_FOLDER, read_first
 from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import EncoderError, UsageError
@@ -306,11 +306,11 @@ def graph_of(numbers: int) -> Any:
 def test_an_older_runtime_is_given_no_graph_with_weights_in_other_files(tmp_path: Path) -> None:
     """It reads them wherever they are, which no version from 1.24 on does (see the refusals above)."""
     (tmp_path / "a.onnx").write_bytes(graph_with_weights_in("../weights"))
-    _check_weights_inside(tmp_path / "a.onnx", "1.24.0")
+    assert _looks_where_weights_lie(tmp_path / "a.onnx", "1.24.0")
     with pytest.raises(EncoderError, match=r"ONNX Runtime 1\.23\.2 does not look where they are"):
-        _check_weights_inside(tmp_path / "a.onnx", "1.23.2")
+        _looks_where_weights_lie(tmp_path / "a.onnx", "1.23.2")
     (tmp_path / "a.onnx").write_bytes(graph_of(10).SerializeToString())
-    _check_weights_inside(tmp_path / "a.onnx", "1.9.0")
+    assert not _looks_where_weights_lie(tmp_path / "a.onnx", "1.9.0")
 
 
 def test_weights_beside_a_graph_are_part_of_the_fingerprint_and_other_graphs_are_not(tmp_path: Path) -> None:
@@ -333,7 +333,7 @@ def test_threads_are_what_the_variable_of_openmp_says(monkeypatch: pytest.Monkey
     monkeypatch.setattr("evenreel.config.usable_cores", lambda: 8)
     monkeypatch.setattr("onnxruntime.InferenceSession", lambda path, options, **_: made.append(options))
     monkeypatch.setenv("OMP_NUM_THREADS", said)
-    _session(Path("any.onnx"))
+    _session(BUILTIN_FOLDER / "text_model.onnx")
     assert [options.intra_op_num_threads for options in made] == [threads]
 
 

@@ -13,7 +13,7 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.options import MOST, JsonOption, from_settings
 from evenreel.cli.progress import bars, share_bar
 from evenreel.cli.show_library import AGAIN, console, list_aside, list_notes, print_json, safe
-from evenreel.config import DEFAULT_MODEL, OptionForm
+from evenreel.config import AUTO, DEFAULT_MODEL, OptionForm
 from evenreel.errors import UsageError
 from evenreel.features.settings import DEFAULT_FRAMES, Words
 from evenreel.wording import count
@@ -49,13 +49,13 @@ class TowerChoice:
     Attributes:
         model: image and text towers: a hub id, a folder, `builtin`, or a name of `evenreel models`.
         device: where the model runs: auto, cpu, cuda, cuda:1, mps.
-        precision: float32, bfloat16 or float16.
+        precision: float32, bfloat16, float16 or int8; `auto` is float32, or what the name of the model says.
         accept_licence: accept the model's licence where that forbids commercial use.
     """
 
     model: str = DEFAULT_MODEL
     device: str = "auto"
-    precision: str = "float32"
+    precision: str = AUTO
     accept_licence: bool = False
 
     def load(self) -> LoadedEncoder:

@@ -46,6 +46,10 @@ SET_HELP = (
 )
 SetOption = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=SET_HELP)]
 DeviceOption = Annotated[str | None, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")]
+PRECISION_HELP = (
+    "Numbers of the model: float32, bfloat16, float16 or int8. \\[default: the library's own, float32 for a new one]"
+)
+PrecisionOption = Annotated[str | None, typer.Option(help=PRECISION_HELP)]
 RetryOption = Annotated[bool, typer.Option("--retry", help="Try again what was skipped.")]
 
 OF_A_RUN = ("workers", "device", "precision", "retry", "accept_missing", "accept_licence", "limits")
@@ -64,6 +68,7 @@ def index(
     people: Annotated[bool, typer.Option("--people", help="Find faces and group them by person.")] = False,
     metadata: Annotated[list[Path] | None, typer.Option(help=METADATA_HELP)] = None,
     device: DeviceOption = None,
+    precision: PrecisionOption = None,
     retry: RetryOption = False,
     ray: Annotated[str | None, typer.Option(help=RAY_HELP)] = None,
     given: SetOption = None,
@@ -82,6 +87,7 @@ def index(
     place = library or default_library()
     options: dict[str, Any] = {"model": model, "rule": sample, "speech": speech, "device": device}
     options |= {"retry": retry or None, "people": people or None, "read_text": False if no_ocr else None, "ray": ray}
+    options["precision"] = precision
     settings, machines = index_settings(place, given or (), options)
     if no_vision:
         settings = replace(settings, model=None)

@@ -13,7 +13,7 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.options import DeviceOption, JsonOption, PrecisionOption
 from evenreel.cli.progress import bars
 from evenreel.cli.show_library import console, print_json, safe
-from evenreel.config import DEFAULT_MODEL
+from evenreel.config import AUTO, DEFAULT_MODEL
 from evenreel.errors import EncoderError, UsageError
 from evenreel.extras import byte_size
 
@@ -47,14 +47,14 @@ def models(
         typer.Option("--export", metavar="MODEL OUT", help="Write a checkpoint in ONNX form, which needs no torch."),
     ] = None,
     device: DeviceOption = "auto",
-    precision: PrecisionOption = "float32",
+    precision: PrecisionOption = AUTO,
     as_json: JsonOption = False,
 ) -> None:
     """List the models that are known, with licence and published figures. Exit status 3 if one cannot be measured."""
     if export is not None:
         if names or measure:
             raise UsageError("--export MODEL OUT goes without names and --measure.")
-        _export(*export, as_json)
+        _export(*export, precision, as_json)
         return
     from evenreel.encoders.loading import KnownModel, folder_here, known_models, lacks_torch
     from evenreel.speech.recogniser import known_speech_models, speech_model_here
@@ -64,7 +64,7 @@ def models(
     heard = {name for row in speech for name in (row["name"], row["id"])}
     others = [name for name in names or () if name not in heard]
     found = [(name, table.find(name) or KnownModel(name)) for name in others]
-    named = [replace(model, id=name) if "@" in name else model for name, model in found]
+    named = [replace(model, id=name) if set("@#") & set(name) else model for name, model in found]
     wanted = named if names else table.models
     rows = [ModelRow(model, folder_here(model.id) is not None) for model in wanted]
     for row in rows:
@@ -88,10 +88,10 @@ def models(
         raise typer.Exit(EXIT_SET_ASIDE)
 
 
-def _export(name: str, out: Path, as_json: bool) -> None:
+def _export(name: str, out: Path, precision: str, as_json: bool) -> None:
     from evenreel.encoders.onnx_export import export_onnx
 
-    record = export_onnx(name, out)
+    record = export_onnx(name, out, precision="float32" if precision == AUTO else precision)
     if as_json:
         print_json(asdict(record) | {"folder": out})
         return
@@ -99,6 +99,11 @@ def _export(name: str, out: Path, as_json: bool) -> None:
         f"{safe(out)} holds {safe(name)} in ONNX form: vectors of pictures, captions and words have a cosine of "
         f"{record.cosine:.7f} with the checkpoint's at worst."
     )
+    if record.precision != "float32":
+        console().print(
+            f"In {record.precision} it is {record.lower:.4f}, of made-up pictures and captions: what that costs "
+            f"a search is not known. evenreel index FOLDER --model {safe(out)} --precision {record.precision}"
+        )
 
 
 def _measure(rows: list[ModelRow], device: str, precision: Any, *, named: bool) -> None:

@@ -60,7 +60,7 @@ CacheOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 DeviceOption = Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1, mps.")]
-PrecisionOption = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]
+PrecisionOption = Annotated[str, typer.Option(help="auto (float32), float32, bfloat16, float16 or int8.")]
 
 
 @dataclass(frozen=True)

@@ -202,12 +202,12 @@ class Preprocessing:
         inside_alone = shrinks or down.whole * across.whole > _MOST_PIXELS
         made = np.zeros((*pixels.shape[:2], *self.output_size), np.uint8)
         for frame, result in zip(pixels, made, strict=True):
-            for plane, kept in zip(frame, result, strict=True):
-                picture, inside = Image.fromarray(plane), kept[down.place, across.place]
-                if inside_alone:
-                    inside[:] = picture.resize(inside.shape[::-1], how, self.seen_box(height, width))
-                else:
-                    inside[:] = np.asarray(picture.resize(size, how))[down.kept, across.kept]
+            picture = Image.fromarray(np.ascontiguousarray(frame.transpose(1, 2, 0)))  # as decoders give it: no copy
+            inside = result.transpose(1, 2, 0)[down.place, across.place]
+            if inside_alone:
+                inside[:] = picture.resize(inside.shape[1::-1], how, self.seen_box(height, width))
+            else:
+                inside[:] = np.asarray(picture.resize(size, how))[down.kept, across.kept]
         return made
 
     def prepare(self, pixels: Pixels) -> FloatArray:
@@ -299,6 +299,11 @@ TOKENIZER_FILES: tuple[str, ...] = (
 )
 _PROCESSORS = ("processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json")
 TEXT, PICTURES = "text_model.onnx", "vision_model.onnx"
+ENDINGS: Mapping[str, tuple[str, ...]] = {"float32": ("",), "int8": ("_quantized", "_int8"), "float16": ("_fp16",)}
+"""What the names of graphs end with in public exports, by precision, the preferred first.
+
+Of towers with convolutions older versions of ONNX Runtime run `_quantized`, which is unsigned there, and not `_int8`.
+"""
 RECORD = "evenreel_export.json"
 _SHARD_NAME = re.compile(r"[\w.-]{1,200}\.safetensors")
 _COUNTS_LAYERS = re.compile(r"^num_(\w+_)?layers$|^prompt_layers$|^num_block_repeats$|^layers$")
@@ -321,6 +326,7 @@ class Checkpoint:
     settings: Mapping[str, Any]  # what its own processor says of pictures; empty for open_clip, whose settings say it
     preprocessing: Preprocessing | None  # of a picture; None where a processor of the maker's does it
     weights: tuple[Path, ...]  # the safetensors files, in the order of their names; or the graphs of both towers
+    precision: str = "float32"  # of graphs
 
     def digest(self) -> str:
         """Compute SHA-256, in hex, over weights and tokenizer byte for byte, and settings by their values."""
@@ -328,7 +334,7 @@ class Checkpoint:
         parts = {"config": self.config, "preprocessing": pictures}
         if instructions := self.family.instructions:
             parts["instructions"] = asdict(instructions)
-        in_onnx, files = self.weights[0].name == TEXT, list(self.weights)
+        in_onnx, files = self.weights[0].suffix == ".onnx", list(self.weights)
         if in_onnx:
             files = []
             for graph in self.weights:
@@ -346,9 +352,9 @@ class Checkpoint:
         return total.hexdigest()
 
     def weights_hash(self) -> str:
-        """The digest that vectors are known by: of an export, that of its checkpoint; their vectors are alike."""
+        """The digest that vectors are known by: of an export in float32, that of its checkpoint, whose are alike."""
         digest = self.digest()
-        record = read_record(self.folder) if self.weights[0].name == TEXT else None
+        record = read_record(self.folder) if self.weights[0].name == TEXT else None  # not of a lower precision
         if record is None:
             return digest
         if record.onnx_hash != digest:
@@ -381,15 +387,20 @@ def open_checkpoint(folder: Path, kinds: Mapping[str, Family] = FAMILIES) -> Che
     return Checkpoint(folder, family, kind, config, settings, preprocessing, weights)
 
 
-def open_onnx(folder: Path) -> Checkpoint:
+def open_onnx(folder: Path, precision: str = "float32") -> Checkpoint:
     """Check a folder with both towers in ONNX form, as `open_checkpoint` does."""
-    graphs = [onnx_graph(folder, name) for name in (TEXT, PICTURES)]
-    if missing := missing_onnx_parts(folder):
+    graphs = [onnx_graph(folder, name, precision) for name in (TEXT, PICTURES)]
+    if missing := missing_onnx_parts(folder, precision):
+        if precision != "float32":
+            raise EncoderError(
+                f"The model in {folder} is not there in {precision} ({', '.join(missing)} missing): `evenreel models "
+                f"--export MODEL FOLDER --precision {precision}` makes it of a checkpoint."
+            )
         raise EncoderError(f"The ONNX model in {folder} is not complete: {', '.join(missing)} missing.")
     config, kind = _config(folder, {name: family for name, family in FAMILIES.items() if family.trainable})
     family, settings = FAMILIES[kind], _processor_settings(folder, "image_processor")
     weights = tuple(graph for graph in graphs if graph)
-    return Checkpoint(folder, family, kind, config, settings, read_preprocessing(settings, family), weights)
+    return Checkpoint(folder, family, kind, config, settings, read_preprocessing(settings, family), weights, precision)
 
 
 def _config(folder: Path, kinds: Mapping[str, Family]) -> tuple[dict[str, Any], str]:
@@ -455,9 +466,12 @@ def missing_parts(folder: Path) -> list[str]:
     return [name for name, there in parts.items() if not there]
 
 
-def missing_onnx_parts(folder: Path) -> list[str]:
+def missing_onnx_parts(folder: Path, precision: str = "float32") -> list[str]:
     """Name what a folder lacks to be a model in ONNX form."""
-    graphs = {f"onnx/{name}": onnx_graph(folder, name) is not None for name in (TEXT, PICTURES)}
+    graphs = {
+        f"onnx/{onnx_names(name, precision)[-1]}": onnx_graph(folder, name, precision) is not None
+        for name in (TEXT, PICTURES)
+    }
     parts = {**_settings_there(folder), TOKENIZER: (folder / TOKENIZER).is_file(), **graphs}
     return [name for name, there in parts.items() if not there]
 
@@ -467,8 +481,13 @@ def _settings_there(folder: Path) -> dict[str, bool]:
     return {"config.json": (folder / "config.json").is_file(), "preprocessor_config.json": processors}
 
 
-def onnx_graph(folder: Path, name: str) -> Path | None:
-    return next((path for path in (folder / "onnx" / name, folder / name) if path.is_file()), None)
+def onnx_names(name: str, precision: str = "float32") -> list[str]:
+    return [f"{name.removesuffix('.onnx')}{ending}.onnx" for ending in ENDINGS.get(precision, ("",))]
+
+
+def onnx_graph(folder: Path, name: str, precision: str = "float32") -> Path | None:
+    places = (place / one for one in onnx_names(name, precision) for place in (folder / "onnx", folder))
+    return next((path for path in places if path.is_file()), None)
 
 
 def has_onnx(folder: Path) -> bool:
@@ -482,6 +501,8 @@ class ExportRecord:
     weights_hash: str
     onnx_hash: str
     cosine: float
+    precision: str = "float32"  # of the graphs beside those in float32
+    lower: float | None = None  # their lowest cosine
 
 
 def read_record(folder: Path) -> ExportRecord | None:

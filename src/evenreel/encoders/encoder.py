@@ -6,12 +6,16 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
 import json
 import logging
+import os
+import re
+import sqlite3
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +27,7 @@ from evenreel.config import allowed_threads
 from evenreel.documents import brief
 from evenreel.encoders.checkpoint import TOKENIZER, TOKENIZER_SETTINGS, Checkpoint, read_settings
 from evenreel.errors import EncoderError, EvenreelError, UsageError
+from evenreel.files import replacing
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
 
 log = logging.getLogger("evenreel")
@@ -254,7 +259,7 @@ _NUMBERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(float)
 class OnnxEncoder(BatchedEncoder):
     """An `evenreel.types.Encoder` over a model in ONNX form; several threads may use it at once."""
 
-    device, precision = "cpu", "float32"  # the device becomes `cuda` or `coreml` where ONNX Runtime offers it
+    device = "cpu"  # it becomes `cuda` or `coreml` where ONNX Runtime offers it
 
     def __init__(
         self,
@@ -264,10 +269,13 @@ class OnnxEncoder(BatchedEncoder):
         batch_size: int = 32,
         towers: Callable[[], Any] | None = None,  # loads the encoder of the checkpoint beside the graphs
     ) -> None:
+        # In int8 one scale holds for all numbers of a batch: a vector is made alone, lest it depend on the others.
+        batch_size = 1 if model.precision == "int8" else batch_size
         super().__init__(model.folder, encoder_id, weights_hash, batch_size)
         assert model.preprocessing is not None  # as `open_onnx` makes it
         self._model, self._preprocessing, self._load_towers = model, model.preprocessing, towers
         self._towers: Any = None
+        self.precision = model.precision
 
     @property
     def dimension(self) -> int:
@@ -291,22 +299,33 @@ class OnnxEncoder(BatchedEncoder):
         return self._pictures.run({"pixel_values": self._preprocessing.prepare(pixels[:, 0])})[0]
 
     def _text_features(self, ids: TokenArray, mask: TokenArray) -> tuple[FloatArray, FloatArray | None]:
-        made = self._text.run(dict(zip(TEXT_INPUTS, (ids, mask, np.zeros_like(ids)), strict=True)))
-        return made[0], made[1] if self._text.words else None
+        length, fixed = ids.shape[1], self._text.length or self._model.family.padded
+        used = length if fixed else int(mask.sum(1).max())
+        given = (ids[:, :used], mask[:, :used], np.zeros_like(ids[:, :used]))
+        made = self._text.run(dict(zip(TEXT_INPUTS, given, strict=True)))
+        return made[0], np.pad(made[1], ((0, 0), (0, length - used), (0, 0))) if self._text.words else None
 
     def _tokens(self, captions: Sequence[str]) -> tuple[TokenArray, TokenArray]:
-        rows = self._tokenizer.encode_batch(list(captions))
+        rows = self._tokenizer_of(captions).encode_batch(list(captions))
         ids, mask = (np.array([getattr(row, name) for row in rows], np.int64) for name in ("ids", "attention_mask"))
         if self._model.family.averages_words:  # without words a caption is read off its first place
             mask[:, 0] = 1
         return ids, mask
 
     def _cut(self, captions: Sequence[str]) -> list[bool]:
-        return [bool(row.overflowing) for row in self._tokenizer.encode_batch(list(captions))]
+        return [bool(row.overflowing) for row in self._tokenizer_of(captions).encode_batch(list(captions))]
+
+    def _tokenizer_of(self, captions: Sequence[str]) -> Any:
+        """The tokenizer, or where it is large, is not open, and captions are few, one of the pieces they can hold."""
+        if "_tokenizer" not in vars(self):
+            path = pieces_file(self._folder / TOKENIZER)
+            if (small := small_tokenizer(path, captions, self._set_up)) is not None:
+                return small
+        return self._tokenizer
 
     @cached_property
     def _text(self) -> Graph:
-        return Graph(self._model.weights[0], TEXT_INPUTS, SENTENCES)
+        return Graph(self._model.weights[0], TEXT_INPUTS, SENTENCES, packed=False)
 
     @cached_property
     def _pictures(self) -> Graph:
@@ -324,9 +343,11 @@ class OnnxEncoder(BatchedEncoder):
         """Tokenizer of captions by `tokenizer.json` alone, which cuts and fills up as the text tower was trained."""
         from tokenizers import Tokenizer
 
+        with of_model(self._folder, "has a tokenizer that cannot be read"):
+            return self._set_up(Tokenizer.from_str((self._folder / TOKENIZER).read_text(encoding="utf-8")))
+
+    def _set_up(self, tokenizer: Any) -> Any:
         folder, family = self._folder, self._model.family
-        with of_model(folder, "has a tokenizer that cannot be read"):
-            tokenizer = Tokenizer.from_str((folder / TOKENIZER).read_text(encoding="utf-8"))
         if family.lower_cases:
             lower_case(tokenizer)
         given = self._model.config.get("text_config")
@@ -351,8 +372,10 @@ class OnnxEncoder(BatchedEncoder):
 class Graph:
     """A tower in ONNX form, run by ONNX Runtime; `batch` and `length` are the only ones that it takes, if any."""
 
-    def __init__(self, path: Path, inputs: Sequence[str], outputs: Sequence[str], device: str = "cpu") -> None:
-        self._path, self._session = path, _session(path, device)
+    def __init__(
+        self, path: Path, inputs: Sequence[str], outputs: Sequence[str], device: str = "cpu", *, packed: bool = True
+    ) -> None:
+        self._path, self._session = path, _session(path, device, packed=packed)
         self.device = device if ACCELERATORS.get(device) in self._session.get_providers() else "cpu"
         self._inputs = {given.name: given for given in self._session.get_inputs()}
         there = {made.name: made.shape for made in self._session.get_outputs()}
@@ -417,33 +440,214 @@ def accelerator() -> str:
     return next((name for name, provider in ACCELERATORS.items() if provider in offered), "")
 
 
-def _session(path: Path, device: str = "cpu") -> Any:
+def _session(path: Path, device: str = "cpu", *, packed: bool = True) -> Any:
+    """Open a graph; unless `packed`, its weights stay where they lie in its file, which is slower for one caption."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = allowed_threads()
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # threads that wait burn processor time
+    if not packed:
+        options.add_session_config_entry("session.disable_prepacking", "1")
     providers = [*filter(None, [ACCELERATORS.get(device)]), "CPUExecutionProvider"]
-    _check_weights_inside(path, onnxruntime.__version__)
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=providers)
+        graph: str | bytes = str(path)
+        real = path.resolve()  # which in the hub's cache is in another folder
+        if _looks_where_weights_lie(path, onnxruntime.__version__) and (rest := without_weights(real)):
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(real.parent))
+            graph = rest
+        return onnxruntime.InferenceSession(graph, options, providers=providers)
+    except EncoderError:
+        raise
     except Exception as error:  # its errors have no common class
         what = "is damaged, takes weights from a file that is not beside it, or is no graph"
         raise _broken(path, what, error) from error
 
 
-def _check_weights_inside(path: Path, version: str) -> None:
+# numbers of fields in onnx.proto: of a model, of a graph, of a tensor
+_GRAPH, _INITIALIZER, _RAW_DATA, _EXTERNAL_DATA, _DATA_LOCATION = 7, 5, 9, 13, 14
+_LEAST_MAPPED = 1024  # bytes of a tensor
+
+
+def without_weights(path: Path) -> bytes:
+    """A graph's file but for its large tensors, which are said to lie where they do in it: ONNX Runtime maps them.
+
+    So nothing is copied, and of a table of 256,000 tokens those pages are read that a caption's words lie on. Empty for
+    a graph whose tensors lie in other files, which ONNX Runtime maps anyway.
+    """
+    outside = False
+
+    def read(start: int, stop: int) -> bytes:
+        file.seek(start)
+        return file.read(stop - start)
+
+    def fields(place: int, stop: int) -> Iterator[tuple[int, int, int, int]]:
+        """Number, start, content's start and stop of each field of a message."""
+        while place < stop:
+            head = read(place, place + 20)
+            key, used = _varint(head, 0)
+            value, after = _varint(head, used) if key & 7 in (0, 2) else (0, used)
+            size = {0: after - used, 1: 8, 2: value, 5: 4}[key & 7]
+            start = place + (after if key & 7 == 2 else used)
+            if start + size > stop:
+                raise ValueError("it ends before it should")
+            yield key >> 3, place, start, start + size
+            place = start + size
+
+    def tensor(start: int, content: int, stop: int) -> bytes:
+        nonlocal outside
+        parts = list(fields(content, stop))
+        outside = outside or any(part[0] == _EXTERNAL_DATA for part in parts)
+        first, last = next((part[2:] for part in parts if part[0] == _RAW_DATA), (0, 0))
+        if last - first < _LEAST_MAPPED:
+            return read(start, stop)
+        rest = b"".join(read(*part[1::2]) for part in parts if part[0] not in (_RAW_DATA, _DATA_LOCATION))
+        for key, value in {"location": path.name, "offset": first, "length": last - first}.items():
+            rest += _message(_EXTERNAL_DATA, _message(1, key.encode()) + _message(2, str(value).encode()))
+        return _message(_INITIALIZER, rest + bytes([_DATA_LOCATION << 3, 1]))
+
+    with path.open("rb") as file:
+        made = b""
+        for number, start, content, stop in fields(0, path.stat().st_size):
+            if number == _GRAPH:
+                inner = (tensor(*at) if one == _INITIALIZER else read(*at[::2]) for one, *at in fields(content, stop))
+                made += _message(_GRAPH, b"".join(inner))
+            else:
+                made += read(start, stop)
+    return b"" if outside else made
+
+
+def _varint(content: bytes, place: int) -> tuple[int, int]:
+    """A number in groups of seven bits, and the place after it."""
+    value = 0
+    for shift in range(0, 70, 7):
+        value |= (content[place] & 127) << shift
+        place += 1
+        if content[place - 1] < 128:
+            return value, place
+    raise ValueError("a number has no end")
+
+
+def _message(number: int, content: bytes) -> bytes:
+    """A field with its length."""
+    made, size = bytearray([number << 3 | 2]), len(content)
+    while size > 127:
+        made.append(size & 127 | 128)
+        size >>= 7
+    return bytes(made) + bytes([size]) + content
+
+
+def _looks_where_weights_lie(path: Path, version: str) -> bool:
     """Refuse a stranger's graph with weights in other files where ONNX Runtime does not look where they lie."""
-    if [int(part) for part in version.split(".")[:2]] >= [1, 24] or path.is_relative_to(Path(__file__).parent):
-        return
-    if b"location" in path.read_bytes():
+    if [int(part) for part in version.split(".")[:2]] >= [1, 24]:
+        return True
+    if not path.is_relative_to(Path(__file__).parent) and b"location" in path.read_bytes():
         raise EncoderError(
             f"{path} takes weights from other files, and ONNX Runtime {version} does not look where they are; use 1.24 "
             "or newer (Python 3.11), or an export with its weights inside."
         )
+    return False
 
 
 def _broken(path: Path, what: str, error: Exception) -> EncoderError:
     reason = (str(error).splitlines() or [""])[0]
     return EncoderError(f"{path} {what} ({reason[:200]}); put a good copy in its place.")
+
+
+# Of a tokenizer of hundreds of thousands of pieces, one of those that a few captions can hold opens at once. Byte pairs
+# are merged where they meet, so only pieces that a caption contains, and merges of these, have a part in it. A file in
+# the cache folder has them all with their numbers; the whole tokenizer is opened where captions are many.
+
+LEAST_PIECES = 100_000  # of a tokenizer that takes long to open
+MOST_LETTERS = 400  # of captions that are few
+_MARK = re.compile(r"<.+>|\[.+\]")  # such as that of padding, or of a byte
+
+
+def cached_by(files: Iterable[Path], what: str) -> Path:
+    """Where the cache folder keeps what is known of some files, as they are now."""
+    from platformdirs import user_cache_path
+
+    found = [(str(path), os.stat(path)) for path in files]
+    states = [(path, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for path, one in found]
+    digest = hashlib.sha256(repr((what, states)).encode("utf-8", "surrogateescape")).hexdigest()
+    return user_cache_path("evenreel") / "models" / digest
+
+
+def pieces_file(tokenizer: Path) -> Path:
+    return cached_by([tokenizer], "pieces")
+
+
+def write_pieces(tokenizer: Path, out: Path) -> bool:
+    """Write the file of a tokenizer of byte pairs that is large; return whether it is one."""
+    rules = json.loads(tokenizer.read_text(encoding="utf-8"))
+    model = rules["model"]
+    vocabulary, merges = model.get("vocab", {}), model.get("merges", ())
+    marks = (model.get(name) for name in ("dropout", "continuing_subword_prefix", "end_of_word_suffix"))
+    if len(vocabulary) < LEAST_PIECES or not merges or any(marks):
+        return False
+    in_pairs = (one.split(" ", 1) if isinstance(one, str) else one for one in merges)
+    ranks = ((_pair(vocabulary[left], vocabulary[right]), rank) for rank, (left, right) in enumerate(in_pairs))
+    added = {one["content"]: one["id"] for one in rules.get("added_tokens", ())}
+    always = {piece: number for piece, number in vocabulary.items() if _MARK.fullmatch(piece)} | added
+    if (unknown := model.get("unk_token")) is not None:
+        always[unknown] = vocabulary[unknown]
+    rules["model"] = {**model, "vocab": always, "merges": []}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(out) as part, contextlib.closing(sqlite3.connect(part)) as store, store:
+        store.execute("CREATE TABLE rules(content TEXT, longest INTEGER)")
+        store.execute("CREATE TABLE pieces(piece TEXT PRIMARY KEY, number INTEGER) WITHOUT ROWID")
+        store.execute("CREATE TABLE merges(pair INTEGER PRIMARY KEY, rank INTEGER)")
+        store.execute("INSERT INTO rules VALUES (?, ?)", (json.dumps(rules), max(map(len, vocabulary))))
+        store.executemany("INSERT INTO pieces VALUES (?, ?)", vocabulary.items())
+        store.executemany("INSERT OR REPLACE INTO merges VALUES (?, ?)", ranks)
+    return True
+
+
+def small_tokenizer(path: Path, captions: Sequence[str], set_up: Callable[[Any], Any]) -> Any | None:
+    """Open a tokenizer that cuts these captions as the whole one does; None where that takes the whole one.
+
+    Args:
+        path: the file of pieces.
+        captions: sentences, few of them.
+        set_up: makes a tokenizer normalise, cut and fill up captions as its model was trained, and returns it.
+    """
+    from tokenizers import Tokenizer
+
+    if sum(map(len, captions)) > MOST_LETTERS or not path.is_file():
+        return None
+    with (
+        contextlib.suppress(sqlite3.Error, EncoderError),  # of a damaged file, and of padding by a piece without a mark
+        contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as store,
+    ):
+        content, longest = store.execute("SELECT content, longest FROM rules").fetchone()
+        rules = json.loads(content)
+        empty, vocabulary = set_up(Tokenizer.from_str(content)), rules["model"]["vocab"]
+        texts = [empty.normalizer.normalize_str(one) if empty.normalizer else one for one in captions]
+        if any(one["content"] in text for one in rules.get("added_tokens", ()) for text in (*captions, *texts)):
+            return None  # around which a caption is cut before it is normalised
+        cutter = empty.pre_tokenizer
+        parts = [part for text in texts for part, _ in (cutter.pre_tokenize_str(text) if cutter else [(text, ())])]
+        inside = {
+            part[start:stop]
+            for part in parts
+            for start in range(len(part))
+            for stop in range(start + 1, min(start + longest, len(part)) + 1)
+        }
+        asked = "SELECT {0}.* FROM json_each(?) JOIN {0} ON {1} = value"
+        found = dict(store.execute(asked.format("pieces", "piece"), [json.dumps(sorted(inside))]))
+        pairs = {
+            _pair(found[left], found[right]): [left, right]
+            for piece in found
+            for left, right in ((piece[:cut], piece[cut:]) for cut in range(1, len(piece)))
+            if left in found and right in found
+        }
+        ranks = dict(store.execute(asked.format("merges", "pair"), [json.dumps(list(pairs))]))
+        merges = [pairs[pair] for pair in sorted(ranks, key=ranks.__getitem__)]
+        rules["model"] |= {"vocab": vocabulary | found, "merges": merges}
+        return set_up(Tokenizer.from_str(json.dumps(rules)))
+    return None
+
+
+def _pair(left: int, right: int) -> int:
+    return left << 31 | right

@@ -9,10 +9,8 @@ from __future__ import annotations
 import base64
 import contextlib
 import functools
-import hashlib
 import json
 import logging
-import os
 import string
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -25,25 +23,37 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from evenreel.config import DEFAULT_MODEL, MediaLimits, check_kind, described
+from evenreel.config import AUTO, DEFAULT_MODEL, MediaLimits, check_kind, described
 from evenreel.documents import brief
 from evenreel.encoders.checkpoint import (
+    ENDINGS,
     OPEN_CLIP_CONFIG,
     OPEN_CLIP_WEIGHTS,
     PICTURES,
     TEXT,
+    TOKENIZER,
     TOKENIZER_FILES,
     has_onnx,
     is_open_clip,
     missing_onnx_parts,
     missing_parts,
+    onnx_names,
     open_checkpoint,
     open_onnx,
     read_record,
 )
-from evenreel.encoders.encoder import OnnxEncoder, accelerator, garbage_left, of_model
+from evenreel.encoders.encoder import (
+    OnnxEncoder,
+    accelerator,
+    cached_by,
+    garbage_left,
+    of_model,
+    pieces_file,
+    write_pieces,
+)
 from evenreel.errors import EncoderError, MediaError, UsageError
 from evenreel.extras import HUB_ID, Told, cached_folder, fetch, installed, located, named_folder
+from evenreel.files import write_durably
 from evenreel.media.workers import Message, Worker
 from evenreel.types import Encoder
 
@@ -53,7 +63,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("evenreel")
 
 LoadedEncoder: TypeAlias = "TowerEncoder | OnnxEncoder"
-Precision = Literal["float32", "bfloat16", "float16"]
+Precision = Literal["auto", "float32", "bfloat16", "float16", "int8"]
 SAMPLES = ("", "a red ball", string.printable, "ﬁ Ａ é 红球 мяч كرة ０１ 🏖️")  # captions that it is tried with
 MOST_TWICE = 4 * 2**30  # bytes of weights that are loaded onto the CPU too, to see whether a GPU is faster
 LEAST_BYTES, LEAST_S = 4 * 2**30, 120.0  # that any model may take, beside what its files are worth
@@ -89,23 +99,27 @@ def load_encoder(
     name: str | PathLike[str],
     *,
     device: str = "auto",
-    precision: str = "float32",
+    precision: str = AUTO,
     revision: str | None = None,
     batch_size: int = 32,
 ) -> LoadedEncoder:
     """Load a model in safetensors or in ONNX form; nothing else is read, and no code of a model is run.
 
-    The families that are understood are in `evenreel.encoders.checkpoint`. A model in ONNX form runs on ONNX Runtime,
-    on the CPU in float32; so does the built-in one, and any checkpoint with its export in the same folder, unless
-    another device or precision is named. Without torch, graphs beside a checkpoint are taken whoever made them.
+    The families that are understood are in `evenreel.encoders.checkpoint`. A model in ONNX form runs on ONNX Runtime
+    on the CPU; so does the built-in one, and any checkpoint with its export in the same folder, unless another device
+    or precision is named. Without torch, graphs beside a checkpoint are taken whoever made them.
+
+    int8, and float16 where torch cannot calculate it, are graphs of their own (`onnx/vision_model_int8.onnx`): their
+    vectors are others, so they have a hash and an id of their own, which ends in `#int8` or `#float16`.
 
     A model of the hub that is in the cache is used from there without a look at the network. A folder is read in a
     process of its own at first, which is stopped where it takes too much time or memory.
 
     Args:
-        name: `builtin`, a folder, or a hub id `org/name` or `org/name@revision`.
+        name: `builtin`, a folder, or a hub id `org/name` or `org/name@revision`; `#int8` after it names a precision.
         device: `auto` (a CUDA GPU where there is one, for a checkpoint), `cpu`, `cuda`, `cuda:1`, ...
-        precision: `float32`, `bfloat16`, or `float16` (GPU only): the numbers the towers calculate with.
+        precision: the numbers the towers calculate with: `float32`, `bfloat16` (torch), `float16` (torch on a GPU, or
+            graphs), `int8` (graphs); `auto` is that of the name, else float32.
         revision: commit, branch or tag of a hub id.
         batch_size: frames or captions at a time; it halves by itself where memory does not suffice.
 
@@ -120,13 +134,27 @@ def load_encoder(
     check_kind(batch_size, Integral, "batch_size", "give a whole number")
     if batch_size < 1:
         raise UsageError(f"The batch size is {batch_size}; it must be 1 or more.")
-    encoder_id, folder = locate(fspath(name), revision)
-    read_first(folder, device, precision)
-    return _open(encoder_id, folder, device, precision, batch_size)
+    plain, precision = named_precision(fspath(name), precision)
+    encoder_id, folder = locate(plain, revision, precision=precision)
+    known = read_first(folder, device, precision)
+    return _open(encoder_id, folder, device, precision, batch_size, known)
 
 
-def _open(encoder_id: str, folder: Path, device: str, precision: str, batch_size: int = 32) -> LoadedEncoder:
-    """Load a model from its folder, in the form that it has."""
+def named_precision(name: str, precision: str = AUTO) -> tuple[str, str]:
+    """Take the precision off a name such as `org/name#int8`, by which libraries know graphs in another precision."""
+    plain, _, said = name.rpartition("#")
+    if not plain or said not in ENDINGS or named_folder(name):
+        return name, "float32" if precision == AUTO else precision
+    if precision not in (AUTO, said):
+        raise UsageError(f"The model {name} is in {said}, not in {precision}; leave --precision out.")
+    return plain, said
+
+
+def _open(
+    encoder_id: str, folder: Path, device: str, precision: str, batch_size: int = 32, known: str = ""
+) -> LoadedEncoder:
+    """Load a model from its folder, in the form that it has; where that is the one that is `known`, so is its hash."""
+    form, _, hashed = known.partition(" ")
 
     def towers() -> TowerEncoder:
         if not installed("torch"):  # asked first: of a hub's checkpoint, its settings alone are fetched then
@@ -138,7 +166,7 @@ def _open(encoder_id: str, folder: Path, device: str, precision: str, batch_size
         checkpoint = open_checkpoint(folder)
         with ThreadPoolExecutor(1) as pool, garbage_left():
             # Hashing 600 MB takes a second or two, about as long as the imports below: do both at once.
-            digest = pool.submit(checkpoint.digest)
+            digest = pool.submit(lambda: hashed if form == "checkpoint" else checkpoint.digest())
             import torch
 
             from evenreel.encoders.towers import TowerEncoder, load_towers, usable_device
@@ -155,29 +183,38 @@ def _open(encoder_id: str, folder: Path, device: str, precision: str, batch_size
                 encoder.on_cpu = lambda: loaded(torch.device("cpu"))
             return encoder
 
-    if not has_onnx(folder):
+    beside, on_cpu = not missing_parts(folder), device in ("auto", "cpu")
+    if precision == "int8" or (precision == "float16" and not (beside and installed("torch"))):
+        encoder_id, plain = f"{encoder_id}#{precision}", on_cpu
+    elif not has_onnx(folder):
         return towers()
-    plain = device in ("auto", "cpu") and precision == "float32"
-    beside = not missing_parts(folder)
-    if beside and not (plain and (read_record(folder) or not (installed("torch") or missing_onnx_parts(folder)))):
-        return towers()
+    else:
+        plain = on_cpu and precision == "float32"
+        if beside and not (plain and (read_record(folder) or not (installed("torch") or missing_onnx_parts(folder)))):
+            return towers()
     if not plain:
         raise UsageError(
-            f"The model in {folder} is in ONNX form, which runs on the CPU in float32 here; leave --device and "
-            "--precision out, or use its checkpoint."
+            f"The model in {folder} is in ONNX form, which runs on the CPU in float32 here, or in int8 or float16 by "
+            "graphs of its own; leave --device and --precision out, or use its checkpoint."
         )
-    model = open_onnx(folder)
-    digest, then = model.weights_hash(), towers if beside else None
+    model = open_onnx(folder, precision)
+    digest, then = hashed if form == "graphs" else model.weights_hash(), towers if beside else None
     encoder = OnnxEncoder(model, encoder_id, digest, batch_size, then)
     if device == "auto" and (offered := accelerator()):
         encoder.device, encoder.on_cpu = offered, lambda: OnnxEncoder(model, encoder_id, digest, batch_size, then)
     return encoder
 
 
-def read_first(folder: Path, device: str, precision: str) -> None:
-    """Read a folder in a process of its own, unless it was read well before as it is now."""
-    if folder == BUILTIN_FOLDER or (known := _record(folder)).is_file():
-        return
+def read_first(folder: Path, device: str, precision: str) -> str:
+    """Read a folder in a process of its own, unless it was read well before as it is now; return its form and hash.
+
+    The hash is that of the weights as they were read then: to hash 1.5 GB takes longer than a search.
+    """
+    if folder == BUILTIN_FOLDER:
+        return ""
+    known = cached_by(_files(folder), precision)
+    with contextlib.suppress(OSError):
+        return known.read_text(encoding="ascii")
     size = sum(path.stat().st_size for path in _files(folder))
     limits = MediaLimits(stall_timeout_s=LEAST_S + size / 2e7, memory_bytes=LEAST_BYTES + 4 * size)
     worker = Worker("evenreel.encoders.loading:FirstReading", {}, limits)
@@ -192,17 +229,18 @@ def read_first(folder: Path, device: str, precision: str) -> None:
         worker.close()
     if refused := told[0]["refused"]:
         raise EncoderError(refused)
-    if told[0]["read"]:
+    if made := told[0]["read"]:
         with contextlib.suppress(OSError):  # it is read in a process of its own again then
             known.parent.mkdir(parents=True, exist_ok=True)
-            known.touch()
+            write_durably(known, made.encode())
+    return str(made)
 
 
 class FirstReading:
     """Reads a model and encodes with it, in the process that `read_first` can kill; says what was wrong with it."""
 
     def __call__(self, task: Mapping[str, Any]) -> Iterator[Message]:
-        folder, refused, read = Path(task["folder"]), None, True
+        folder, refused, read = Path(task["folder"]), None, ""
         try:
             with of_model(folder, "cannot be used"):
                 check_tokenizer(folder)
@@ -210,8 +248,13 @@ class FirstReading:
                 for caption in SAMPLES:
                     encoder.encode_text([caption])
                 encoder.encode_windows(np.zeros((1, 1, 3, 48, 64), np.uint8))
+            read = f"checkpoint {encoder.weights_hash}"
+            if isinstance(encoder, OnnxEncoder):
+                read = f"graphs {encoder.weights_hash}"
+                with contextlib.suppress(Exception):  # captions are cut by the whole tokenizer then
+                    write_pieces(folder / TOKENIZER, pieces_file(folder / TOKENIZER))
         except UsageError:  # the caller's own, who is told by what reads it next
-            read = False
+            pass
         except EncoderError as error:
             refused = str(error)
         yield {"refused": refused, "read": read}, None
@@ -268,16 +311,6 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for pattern in ("*", "*/*") for path in folder.glob(pattern) if path.is_file())
 
 
-def _record(folder: Path) -> Path:
-    """The empty file that says that a folder was read well, as its files are now."""
-    from platformdirs import user_cache_path
-
-    found = [(str(path), os.stat(path)) for path in _files(folder)]
-    states = [(path, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for path, one in found]
-    digest = hashlib.sha256(repr(states).encode("utf-8", "surrogateescape")).hexdigest()
-    return user_cache_path("evenreel") / "models" / digest
-
-
 BUILTIN = "builtin"
 BUILTIN_FOLDER = Path(__file__).parent / "builtin" / "checkpoint"
 
@@ -290,51 +323,57 @@ SETTINGS_WANTED = (
 )
 WEIGHTS_WANTED = ("model.safetensors", "model.safetensors.index.json", "model-*.safetensors")
 """All that is fetched of a model: no pickle, no code; of one without safetensors, its graphs in ONNX form."""
-ONNX_WANTED = tuple(
-    f"{folder}{part}{end}" for part in (TEXT, PICTURES) for folder in ("onnx/", "") for end in ("", "_data", ".data")
-)
 
 
-def locate(name: str, revision: str | None = None, told: Told | None = None) -> tuple[str, Path]:
+def locate(name: str, revision: str | None = None, told: Told | None = None, precision: str = AUTO) -> tuple[str, Path]:
     """Find the id and the folder of a model, downloading it where it is missing and that is allowed.
 
     Whoever is `told` how far that is loads the model later, which says what a name stands for.
     """
+    name, precision = named_precision(name, precision)
     if (known := model_id(name)) != name:
         if told is None:
             log.warning("the model '%s' is %s", name, known)
         name = known
-    name = name if revision else _loadable(name, quiet=told is not None)
+    name = name if revision else _loadable(name, quiet=told is not None, precision=precision)
     if name == BUILTIN and revision is None:
         return BUILTIN, BUILTIN_FOLDER
-    return located(name, revision, functools.partial(_fetched, told=told), _nothing(name))
+    get = functools.partial(_fetched, told=told, precision=precision)
+    return located(name, revision, get, _nothing(name))
 
 
-def _fetched(repository: str, revision: str | None, told: Told | None) -> Path:
+def _fetched(repository: str, revision: str | None, told: Told | None, precision: str) -> Path:
     wanted, otherwise = _revision(repository, revision), "add --no-vision to search by words only for now"
     if lacks_torch(f"{repository}@{wanted}"):
         otherwise = "use its checkpoint, which is here and needs torch: pip install 'evenreel[torch]'"
 
     def get(*files: str) -> Path:
-        return fetch(repository, wanted, (*SETTINGS_WANTED, *files), _missing, told, otherwise)
+        missing = functools.partial(_missing, precision=precision)
+        return fetch(repository, wanted, (*SETTINGS_WANTED, *files), missing, told, otherwise)
 
-    if not installed("torch"):
-        return get(*ONNX_WANTED)
-    found = get(*WEIGHTS_WANTED)
-    if is_open_clip(found):
-        return get(*WEIGHTS_WANTED, OPEN_CLIP_WEIGHTS)
-    return get(*ONNX_WANTED) if _missing(found) else found
+    if precision != "int8" and installed("torch"):
+        found = get(*WEIGHTS_WANTED)
+        if is_open_clip(found):
+            return get(*WEIGHTS_WANTED, OPEN_CLIP_WEIGHTS)
+        if not _missing(found):
+            return found
+    for names in zip(onnx_names(TEXT, precision), onnx_names(PICTURES, precision), strict=True):
+        found = get(*(f"{at}{name}{end}" for name in names for at in ("onnx/", "") for end in ("", "_data", ".data")))
+        if not _missing(found, precision):
+            break
+    return found
 
 
 def folder_here(name: str) -> Path | None:
     """Find the folder of a model that can be loaded without a download."""
-    name = _loadable(model_id(name), quiet=True)
+    name, precision = named_precision(name)
+    name = _loadable(model_id(name), quiet=True, precision=precision)
     if name == BUILTIN:
         return BUILTIN_FOLDER
     if folder := named_folder(name):
         return folder
     found = _cached(name)
-    return found if found and not _missing(found) else None
+    return found if found and not _missing(found, precision) else None
 
 
 def download_bytes(name: str | None) -> int | None:
@@ -351,7 +390,7 @@ def download_bytes(name: str | None) -> int | None:
 
 def lacks_torch(name: str) -> bool:
     """Return whether a model of the hub is on this machine as a checkpoint, which only torch is missing for."""
-    name = model_id(name)
+    name = model_id(named_precision(name)[0])
     if installed("torch") or name == BUILTIN or named_folder(name):
         return False
     found = _cached(name)
@@ -371,16 +410,19 @@ def _cached(name: str) -> Path | None:
         raise _nothing(name) from error
 
 
-def _loadable(name: str, *, quiet: bool = False) -> str:
-    """The id of a known export in place of a checkpoint that needs torch, where torch is not installed."""
-    known = known_models().find(name)
-    if known is None or not known.onnx or name != known.id or installed("torch") or named_folder(name):
+def _loadable(name: str, *, quiet: bool = False, precision: str = "float32") -> str:
+    """The id of a known export in place of a checkpoint that needs torch, where it is not installed, or lacks int8."""
+    known, in_int8 = known_models().find(name), precision == "int8"
+    if known is None or not known.onnx or name != known.id or named_folder(name):
+        return name
+    if installed("torch") and not in_int8:
         return name
     own = cached_folder(name, _revision(name, None))
-    if own is not None and not _missing(own):
+    if own is not None and not _missing(own, precision):
         return name
     if not quiet:
-        log.warning("torch is not installed, so %s is used in ONNX form: %s", name, known.onnx)
+        why = "%s in int8 is %s" if in_int8 else "torch is not installed, so %s is used in ONNX form: %s"
+        log.warning(why, name, known.onnx)
     return known.onnx
 
 
@@ -388,10 +430,10 @@ def _revision(repository: str, named: str | None) -> str:
     return named or SAFETENSORS_REVISIONS.get(repository, "main")
 
 
-def _missing(folder: Path) -> list[str]:
+def _missing(folder: Path, precision: str = "float32") -> list[str]:
     """What a folder lacks: nothing where a form is whole that can be used, else parts of the one preferred here."""
-    graphs = missing_onnx_parts(folder)
-    return missing_parts(folder) if graphs and installed("torch") else graphs
+    graphs = missing_onnx_parts(folder, precision)
+    return missing_parts(folder) if graphs and installed("torch") and precision != "int8" else graphs
 
 
 def _nothing(name: str) -> EncoderError:
@@ -443,7 +485,8 @@ class ModelTable:
     models: tuple[KnownModel, ...]
 
     def find(self, name: str) -> KnownModel | None:
-        """Return the model of a short name or id, whatever its revision; None for any other."""
+        """Return the model of a short name or id, whatever its revision or precision; None for any other."""
+        name = name.partition("#")[0]
         repository = name.partition("@")[0]
         return next((model for model in self.models if name == model.name or repository == model.id), None)
 
@@ -493,7 +536,8 @@ def measure_speed(encoder: Encoder, seconds: float = 2.0) -> EncoderSpeed:
 
     frames = encoder.window.frames
     windows = max(1, 16 // frames)
-    pixels = np.random.default_rng(0).integers(0, 256, (windows, frames, 3, 360, 640), dtype=np.uint8)
+    pixels = np.random.default_rng(0).integers(0, 256, (windows, frames, 360, 640, 3), dtype=np.uint8)
+    pixels = pixels.transpose(0, 1, 4, 2, 3)  # as readers hand frames over
     captions = [f"a person in a {colour} coat walks over a bridge in the rain" for colour in ("red", "blue") * 16]
     return EncoderSpeed(
         rate(lambda: encoder.encode_windows(pixels), windows * frames),

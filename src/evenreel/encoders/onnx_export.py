@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,20 +16,24 @@ from torch import Tensor, nn
 
 from evenreel.encoders import loading
 from evenreel.encoders.checkpoint import (
+    ENDINGS,
     FAMILIES,
     PICTURES,
     RECORD,
     TEXT,
     TOKENIZER,
     TOKENIZER_SETTINGS,
+    Checkpoint,
     ExportRecord,
     has_onnx,
+    onnx_graph,
+    onnx_names,
     open_checkpoint,
     open_onnx,
     read_settings,
 )
 from evenreel.encoders.encoder import OnnxEncoder, of_model, quiet
-from evenreel.encoders.towers import TowerEncoder, Towers, load_towers
+from evenreel.encoders.towers import TowerEncoder, Towers, load_towers, root_logger_left
 from evenreel.errors import EncoderError, UsageError
 from evenreel.extras import installed
 from evenreel.files import replacing_folder
@@ -49,11 +53,14 @@ _CAPTIONS = (
 )
 
 
-def export_onnx(name: str, out: Path, revision: str | None = None) -> ExportRecord:
+def export_onnx(name: str, out: Path, revision: str | None = None, precision: str = "float32") -> ExportRecord:
     """Export both towers of a checkpoint, and compare vectors of pictures and captions of both ways.
 
-    Where `out` is the checkpoint's own folder, the graphs take their weights from its safetensors file.
+    Where `out` is the checkpoint's own folder, the graphs take their weights from its safetensors file. Those of a
+    lower `precision` are written beside those in float32.
     """
+    if precision not in ENDINGS:
+        raise UsageError(f"An export is in {', '.join(ENDINGS)}, not in {precision}.")
     if not installed("onnx"):
         raise EncoderError("An export needs onnx, which is not installed: pip install 'evenreel[torch]'.")
     _, folder = loading.locate(name, revision)
@@ -67,17 +74,17 @@ def export_onnx(name: str, out: Path, revision: str | None = None) -> ExportReco
     towers = load_towers(checkpoint, torch.device("cpu"), "float32")
     encoder = TowerEncoder(towers, name, checkpoint.digest())
     if out.resolve() == folder.resolve():
-        return _export_beside(encoder, towers)
+        return _export_beside(encoder, towers, precision)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} is there already; name another folder for the export.")
     with replacing_folder(out) as part:
         (part / "onnx").mkdir()
         _write_settings(towers, part)
         _write_graphs(towers, part / "onnx")
-        return _compared(encoder, part)
+        return _compared(encoder, part, precision)
 
 
-def _export_beside(encoder: TowerEncoder, towers: Towers) -> ExportRecord:
+def _export_beside(encoder: TowerEncoder, towers: Towers, precision: str) -> ExportRecord:
     """Write graphs beside the weights that they share, or nothing."""
     folder, weights = towers.checkpoint.folder, towers.checkpoint.weights
     if has_onnx(folder):
@@ -96,9 +103,9 @@ def _export_beside(encoder: TowerEncoder, towers: Towers) -> ExportRecord:
                     shutil.copy(path, part / path.name)
         _write_graphs(towers, part, fold=False)
         _share_weights([part / TEXT, part / PICTURES], weights[0])
-        record = _compared(encoder, part)
-        for name in (TEXT, PICTURES, RECORD):
-            (part / name).replace(folder / name)
+        record = _compared(encoder, part, precision)
+        for path in [*part.glob("*_model*.onnx"), part / RECORD]:
+            path.replace(folder / path.name)
         return record
 
 
@@ -145,6 +152,23 @@ def _write_settings(towers: Towers, out: Path) -> None:
         (out / name).write_text(json.dumps(settings, indent=2))
 
 
+def write_precision(folder: Path, precision: str) -> None:
+    """Write both graphs of an export once more beside them: matrix products in int8, or all numbers in float16."""
+    import onnx
+    from onnxruntime.quantization import quantize_dynamic
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    for name in (TEXT, PICTURES):
+        graph = onnx_graph(folder, name)
+        assert graph is not None
+        out = graph.with_name(onnx_names(name, precision)[-1])
+        with root_logger_left():
+            if precision == "int8":  # in 7 bits, as processors without VNNI add two products of 8 bits in 16
+                quantize_dynamic(graph, out, op_types_to_quantize=["MatMul"], per_channel=True, reduce_range=True)
+            else:
+                onnx.save(convert_float_to_float16(onnx.load(str(graph)), keep_io_types=True), str(out))
+
+
 class _Tower(nn.Module):
     """A tower as a module: what `run` makes of its inputs."""
 
@@ -189,24 +213,30 @@ def _trace(
         )
 
 
-def _compared(encoder: TowerEncoder, folder: Path) -> ExportRecord:
+def _compared(encoder: TowerEncoder, folder: Path, precision: str) -> ExportRecord:
     """Compare vectors of pictures, captions and words of both ways, and write a record beside the graphs."""
     model = open_onnx(folder)
-    digest = model.digest()
-    other, random = OnnxEncoder(model, str(folder), digest), np.random.default_rng(0)
-    pictures = [random.integers(0, 256, (2, 1, 3, *side), dtype=np.uint8) for side in _SIDES]
-    pairs = [(encoder.encode_windows(some), other.encode_windows(some)) for some in pictures]
-    text, exported = encoder.encode_text(_CAPTIONS), other.encode_text(_CAPTIONS)
-    cosine = float("nan")  # of other tokens
-    if np.array_equal(text.word_mask, exported.word_mask):
-        pairs += [(text.sentence, exported.sentence), (text.words[text.word_mask], exported.words[text.word_mask])]
-        norm = np.linalg.norm
-        cosine = min(float(((a * b).sum(1) / (norm(a, axis=1) * norm(b, axis=1))).min()) for a, b in pairs)
+    digest, cosine = model.digest(), _lowest_cosine(encoder, model)
     if not cosine >= LOWEST_COSINE:
         raise EncoderError(
             f"Vectors of the export and of the checkpoint have a cosine of {cosine:.6f} at worst; it must be at least "
             f"{LOWEST_COSINE}, so the export was not kept."
         )
     record = ExportRecord(encoder.weights_hash, digest, cosine)
+    if precision != "float32":
+        write_precision(folder, precision)
+        record = replace(record, precision=precision, lower=_lowest_cosine(encoder, open_onnx(folder, precision)))
     (folder / RECORD).write_text(json.dumps(asdict(record), indent=2))
     return record
+
+
+def _lowest_cosine(encoder: TowerEncoder, model: Checkpoint) -> float:
+    other, random = OnnxEncoder(model, str(model.folder), ""), np.random.default_rng(0)
+    pictures = [random.integers(0, 256, (2, 1, 3, *side), dtype=np.uint8) for side in _SIDES]
+    pairs = [(encoder.encode_windows(some), other.encode_windows(some)) for some in pictures]
+    text, exported = encoder.encode_text(_CAPTIONS), other.encode_text(_CAPTIONS)
+    if not np.array_equal(text.word_mask, exported.word_mask):
+        return float("nan")  # of other tokens
+    pairs += [(text.sentence, exported.sentence), (text.words[text.word_mask], exported.words[text.word_mask])]
+    norm = np.linalg.norm
+    return min(float(((a * b).sum(1) / (norm(a, axis=1) * norm(b, axis=1))).min()) for a, b in pairs)

@@ -353,7 +353,7 @@ def _load_open_clip(checkpoint: Checkpoint, precision: torch.dtype) -> tuple[Any
                 f"The model in {checkpoint.folder} is one of open_clip, and {package} is not installed; see "
                 "docs/encoders.md."
             )
-    with _root_logger_left():
+    with root_logger_left():
         import open_clip
         from open_clip.tokenizer import HFTokenizer, SimpleTokenizer
 
@@ -385,8 +385,8 @@ def _check_missing(checkpoint: Checkpoint, names: Sequence[str]) -> None:
 
 
 @contextlib.contextmanager
-def _root_logger_left() -> Iterator[None]:
-    """Keep open_clip's words from the terminal; it speaks to the root logger, which would get a handler by that."""
+def root_logger_left() -> Iterator[None]:
+    """Keep from the terminal what speaks to the root logger, which would get a handler by that: open_clip for one."""
     root, handler, before = logging.getLogger(), logging.NullHandler(), logging.root.manager.disable
     root.addHandler(handler)
     logging.disable(logging.WARNING)

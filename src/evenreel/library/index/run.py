@@ -75,7 +75,7 @@ class RunParts:
             self.progress.download(download)
 
         if settings.model is not None and settings.model not in self.encoders:
-            loading.locate(settings.model, told=told)
+            loading.locate(settings.model, told=told, precision=settings.precision)
         if settings.speech not in (None, AUTO):
             locate_speech_model(str(settings.speech), told=told)
 
