@@ -209,11 +209,11 @@ def otsu(curve: Curve) -> Ends:
 
 
 def largest_sum(curve: Curve) -> Ends:
-    """The stretch of the largest sum above the mean and half a deviation."""
+    """The stretch of the largest sum above the mean and half a deviation; all frames where none is above."""
     sums = np.concatenate(([0.0], np.cumsum(curve - curve.mean() - curve.std() / 2)))
     gains = sums - np.minimum.accumulate(sums)
-    stop = int(gains.argmax())
-    start = int(sums[: stop + 1].argmin())
+    stop = int(gains.argmax()) or len(curve)
+    start = 0 if gains[stop] <= 0 else int(sums[: stop + 1].argmin())
     return start, stop, start + int(curve[start:stop].argmax())
 
 
