@@ -5,14 +5,13 @@ by the rule that frames are judged by (`evenreel.library.store.vectors`), and wh
 both as much more surely (`as_one_of`). Its rank then weighs 1 where it fits, 0 where it hardly may, and goes straight
 between. A query that asks for sounds alone ranks all of them.
 
-Moments of a clip that answer are stretches of frames with high scores. Where one starts and ends is one rule for calm and
-noisy scores, chosen on the curves of two models and measured on those of a third (`benchmarks/moments.py`).
+Moments of a clip that answer are stretches of frames with high scores. Where one starts and ends is a rule chosen on
+the scores of two models and measured, on other videos, with those of a third too (`benchmarks/moments.py`).
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -200,12 +199,13 @@ Curve = NDArray[np.float64]
 
 EVEN = 1e-3  # scores that differ by less are equal: float16 vectors do not tell them apart
 CALM_SHARE, NOISY_SHARE, PER_NOISE = 0.85, 0.2, 1.5
-"""A moment stands out by its share of the way from Otsu's threshold to the best smoothed score: of scores without noise,
-at least, and what noise takes off that share, in deviations of the scores."""
+"""Level from which scores are a moment, as a share of the way from Otsu's threshold to the best smoothed score: of
+scores without noise, at least, and what noise as large as the scores' deviation takes off."""
 FEW = 8  # number of frames below which scores are not smoothed
 SMOOTHING = np.array([1.0, 2, 3, 2, 1]) / 9  # weights of five frames: those of a mean of three, taken twice
 SURE = 0.8  # share of starts, and of ends, that are meant to lie in their ranges
-DOUBT = 4.0  # sum of scores above the threshold, in their deviations, that makes one start e times as likely as another
+DOUBT = 4.0  # sum of scores above the level, in their deviations, that makes one start e times as likely as another
+MOST_STRETCHES = 256  # of a clip; hours of noise have thousands
 
 MIDDLE = np.array([(1 - SURE) / 2, (1 + SURE) / 2])
 
@@ -239,17 +239,17 @@ def stretches_of(scores: Curve) -> list[Stretch]:
     if most - scores.min() < 2 * EVEN:
         best, stop = int(smoothed.argmax()), len(scores)
         return [Stretch(0, stop, best, most, (0, best), (best + 1, stop))]
-    spread, middle = _deviation(scores), _otsu(scores)
-    noise = _median(np.abs(scores[1:] - scores[:-1])) / 0.6745 / spread
+    spread, middle = float(scores.std()), _otsu(scores)
+    changes = np.sort(np.abs(scores[1:] - scores[:-1]))
+    noise = float(changes[len(changes) // 2]) / 0.6745 / spread  # as of normal noise with that median
     share = max(NOISY_SHARE, CALM_SHARE - PER_NOISE * noise)
     gains = scores - middle - share * (float(smoothed.max()) - middle)
     doubted = gains / (DOUBT * spread)
-    chosen = [
+    return [
         Stretch(start, stop, best, value, *_ranges(doubted, start, stop, best))
-        for start, stop, value in _largest_sums(gains)
+        for start, stop, value in sorted(_largest_sums(gains), key=lambda one: (-one[2], one[0]))[:MOST_STRETCHES]
         for best in (start + int(smoothed[start:stop].argmax()),)
     ]
-    return sorted(chosen, key=lambda one: (-one.value, one.start))
 
 
 def _ranges(gains: Curve, start: int, stop: int, best: int) -> tuple[Range, Range]:
@@ -266,18 +266,6 @@ def _middle(gains: Curve) -> Range:
     shares = np.exp(sums - sums.max()).cumsum()
     low, high = (shares / shares[-1]).searchsorted(MIDDLE).tolist()
     return low, min(high, len(gains) - 1)
-
-
-def _deviation(values: Curve) -> float:
-    """As `values.std()`, which takes three times as long for a few values."""
-    apart = values - np.add.reduce(values) / len(values)
-    return math.sqrt(np.add.reduce(apart * apart) / len(values))
-
-
-def _median(values: Curve) -> float:
-    """As `np.median`, which takes ten times as long for a few values."""
-    ordered, half = np.sort(values), len(values) // 2
-    return float(ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2)
 
 
 def _smoothed(scores: Curve) -> Curve:
