@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import moments as benchmark
-from evenreel.library.search.seen import _largest_sums, _otsu, _ranges, stretches_of
+from evenreel.library.search.seen import MOST_STRETCHES, _largest_sums, _otsu, _ranges, stretches_of
 
 GAINS = st.lists(st.integers(-9, 9).map(float), min_size=1, max_size=14)
 
@@ -78,6 +78,11 @@ def test_neither_the_scale_nor_the_zero_of_scores_matters() -> None:
         scores = np.round(rng.normal(size=frames) + np.where(rng.random(frames) < 0.3, 3.0, 0.0), 6)
         found = [one[:3] + one[4:] for one in stretches_of(scores)]
         assert [one[:3] + one[4:] for one in stretches_of(8 * scores - 13)] == found
+
+
+def test_of_hours_of_noise_the_likeliest_stretches_are_kept() -> None:
+    values = [one.value for one in stretches_of(np.random.default_rng(0).normal(size=4000))]
+    assert len(values) == MOST_STRETCHES and values == sorted(values, reverse=True)
 
 
 def test_the_benchmarks_largest_sum_is_all_frames_where_none_is_above_its_threshold() -> None:
