@@ -27,9 +27,10 @@ import argparse
 import hashlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -55,12 +56,13 @@ from evenreel.library.search.seen import stretches_of
 
 FRAME_S, NEAR_S = 2.0, 4.0
 RATIOS = (1, 2, 4)
-GENTLE = 4.0  # deviation in frames of what smooths windows
 FOLLOWS = 0.5
 """Share of a frame's noise that is the last frame's."""
 WORDS = ("mIoU", "R1@0.5", "R1@0.7")
 OURS = "evenreel"
+MODELS = ("Moment-DETR", "QD-DETR, frames", "QD-DETR, video")
 Curve = NDArray[np.float64]
+Curves = Mapping[str, Curve]
 Ends = tuple[int, int, int]
 """First frame, the frame after the last, and the frame to land on."""
 
@@ -71,9 +73,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="QVHighlights")
     parser.add_argument("models", type=Path, help="predictions of QD-DETR")
     parser.add_argument("--seed", type=int, default=1, help="of planted noise; 0 chose the rule")
-    parser.add_argument(
-        "--choose", action="store_true", help="print what the rule was chosen from, on the other videos"
-    )
+    parser.add_argument("--choose", action="store_true", help="print what the rule was chosen from, on other videos")
     asked = parser.parse_args()
     if asked.choose:
         truth, sets, _ = curve_sets(asked.folder, asked.models, 0, chose=True)
@@ -89,16 +89,13 @@ def main() -> int:
         print(ranges(truth, curves), end="\n\n")
         means = {name: mean + found[name][0].summary["mIoU"].value / len(sets) for name, mean in means.items()}
     print("Mean mIoU over the sets:", ", ".join(f"{name} {mean:.1f}" for name, mean in means.items()), end="\n\n")
-    gentle = {name: gaussian_filter1d(one, GENTLE) for name, one in planted(truth, np.inf, 0)}
+    gentle = {name: gaussian_filter1d(one, 4.0) for name, one in planted(truth, np.inf, 0)}
     print(table("planted, gentle", {name: measured(truth, gentle, rule) for name, rule in RULES.items()}), end="\n\n")
     for name, predictions in (given | blind_predictions(truth)).items():
         own = MomentPredictions({query: predictions.windows[query] for query in truth.query_ids})
         found_by = evaluate_moments(own, truth, MomentSettings(WORDS))
         print(f"{name}: {', '.join(f'{word} {one.value:.1f}' for word, one in found_by.summary.items())}")
     return int(worse or max(means, key=means.__getitem__) != OURS)
-
-
-Curves = Mapping[str, Curve]
 
 
 def curve_sets(
@@ -109,13 +106,11 @@ def curve_sets(
     truth = replace(truth, clip_ids=tuple(name.rsplit("_", 2)[0] for name in truth.clip_ids))  # the videos, whole
     last = [hashlib.md5(name.encode(), usedforsecurity=False).digest()[-1] for name in truth.clip_ids]
     truth = truth.of([row for row, one in enumerate(last) if one % 2 != chose])
-    files = {
-        "Moment-DETR": folder / "sample_val_preds.jsonl",
-        "QD-DETR, frames": models / "qddetr_onlyclip_val_preds.jsonl",
-    }
-    if not chose:
-        files["QD-DETR, video"] = models / "qddetr_video_val_preds.jsonl"
-    given = {title: load_predictions(path) for title, path in files.items()}
+    files = [
+        folder / "sample_val_preds.jsonl",
+        *(models / f"qddetr_{one}_val_preds.jsonl" for one in ("onlyclip", "video")),
+    ]
+    given = {title: load_predictions(path) for title, path in zip(MODELS[: 3 - chose], files, strict=False)}
     sets: dict[str, Curves] = {title: one.ratings for title, one in given.items()}
     sets |= {f"planted, {ratio}": dict(planted(truth, ratio, seed)) for ratio in RATIOS}
     return truth, sets, given
@@ -144,9 +139,7 @@ def planted(truth: MomentTruth, ratio: float, seed: int) -> Iterator[tuple[str, 
         yield name, inside + noise / ratio
 
 
-def measured(
-    truth: MomentTruth, curves: Mapping[str, Curve], rule: Callable[[Curve], Ends]
-) -> tuple[MomentEvaluation, Curve]:
+def measured(truth: MomentTruth, curves: Curves, rule: Callable[[Curve], Ends]) -> tuple[MomentEvaluation, Curve]:
     """Figures of a rule's stretches, and 100 for each query whose point to land on is in a true window."""
     ends = {name: rule(curves[name]) for name in truth.query_ids}
     windows = {name: FRAME_S * np.array([[start, stop]], float) for name, (start, stop, _) in ends.items()}
@@ -157,24 +150,14 @@ def measured(
     return evaluate_moments(MomentPredictions(windows), truth, MomentSettings(WORDS)), np.array(lands)
 
 
-@dataclass(frozen=True)
-class Ranges:
-    """What ranges of starts and ends are worth, where the point to land on lies in a true window.
+class Ranges(NamedTuple):
+    """What ranges of starts and ends are worth, where the point to land on lies in a true window."""
 
-    Attributes:
-        covered: share of true starts and ends that lie in their range.
-        width_s: mean width of a range.
-        constant_s: width of a range of one width for all, around what is said, that covers as many.
-        near_where_narrow: share of starts and ends within 4 seconds of the true ones, of the third with the narrowest
-            ranges.
-        near_where_wide: the same of the third with the widest.
-    """
-
-    covered: float
-    width_s: float
-    constant_s: float
-    near_where_narrow: float
-    near_where_wide: float
+    covered: float  # share of true starts and ends that lie in their range
+    width_s: float  # mean width of a range
+    constant_s: float  # width of a range of one width for all, around what is said, that covers as many
+    near_where_narrow: float  # share within 4 s of the true ones, of the third with the narrowest ranges
+    near_where_wide: float  # the same of the third with the widest
 
     def __str__(self) -> str:
         return (
@@ -184,17 +167,15 @@ class Ranges:
         )
 
 
-def ranges(truth: MomentTruth, curves: Mapping[str, Curve]) -> Ranges:
+def ranges(truth: MomentTruth, curves: Curves) -> Ranges:
     """Measure evenreel's ranges of start and end."""
     rows = []
     for name, windows in zip(truth.query_ids, truth.windows, strict=True):
         first = stretches_of(curves[name])[0]
         at_s = FRAME_S * (first.best + 0.5)
         for own in windows[(windows[:, 0] < at_s) & (at_s < windows[:, 1])][:1]:
-            for said, (low, high), true_s in (
-                (first.start, first.starts, own[0]),
-                (first.stop, first.stops, own[1]),
-            ):
+            said_of_both = (first.start, first.starts, own[0]), (first.stop, first.stops, own[1])
+            for said, (low, high), true_s in said_of_both:
                 inside = FRAME_S * (low - 0.5) <= true_s <= FRAME_S * (high + 0.5)
                 rows.append((inside, FRAME_S * (high - low + 1), abs(FRAME_S * said - true_s)))
     inside, widths, errors = np.array(rows, float).T
@@ -215,11 +196,9 @@ def table(title: str, found: Mapping[str, tuple[MomentEvaluation, Curve]]) -> st
     groups = by_video(ours)
     for name, (one, lands) in found.items():
         figures = [*one.summary.values(), share_interval(GroupedMean.of(lands, groups), one.confidence)]
-        gained = gain(ours, one, "mIoU")
         cells = [f"{figure.value:.1f} [{figure.low:.1f}, {figure.high:.1f}]" for figure in figures]
-        lines.append(
-            [name, *cells, "" if one is ours else f"{gained.value:+.1f} [{gained.low:+.1f}, {gained.high:+.1f}]"]
-        )
+        gained = gain(ours, one, "mIoU")
+        lines.append([name, *cells, f"{gained.value:+.1f} [{gained.low:+.1f}, {gained.high:+.1f}]"])
     return markdown(f"| {title} | {' | '.join(WORDS)} | lands | evenreel's gain in mIoU |", lines)
 
 
@@ -235,14 +214,11 @@ def gain(one: MomentEvaluation, other: MomentEvaluation, word: str) -> Interval:
 
 def surely_worse(found: Mapping[str, MomentEvaluation]) -> bool:
     """Whether another rule's mIoU or R1@0.5 is above evenreel's with its interval; says so."""
-    worse = False
-    for name, other in found.items():
-        for word in WORDS[:2]:
-            gained = gain(other, found[OURS], word)
-            if gained.low is not None and gained.low > 0:
-                print(f"{name} is surely better in {word}, by {gained.value:.1f} points", file=sys.stderr)
-                worse = True
-    return worse
+    gains = {(name, word): gain(one, found[OURS], word) for name, one in found.items() for word in WORDS[:2]}
+    better = {key: gained for key, gained in gains.items() if gained.low is not None and gained.low > 0}
+    for (name, word), gained in better.items():
+        print(f"{name} is surely better in {word}, by {gained.value:.1f} points", file=sys.stderr)
+    return bool(better)
 
 
 def smoothed(curve: Curve, frames: int) -> Curve:
@@ -268,8 +244,7 @@ def otsu(curve: Curve) -> Ends:
     ordered = np.sort(curve)
     below = np.arange(1, len(curve))
     sums = (ordered - ordered.mean()).cumsum()
-    between = sums[:-1] ** 2 * (1 / below + 1 / below[::-1])  # of scores whose mean is 0
-    place = int(between.argmax())
+    place = int((sums[:-1] ** 2 * (1 / below + 1 / below[::-1])).argmax())  # variance between the two
     return above(curve, float(ordered[place] + ordered[place + 1]) / 2, curve)
 
 

@@ -264,8 +264,8 @@ def test_the_second_moment_is_never_shown_before_the_first(tmp_path: Path) -> No
     made.add_clip("a long sign", [ELSE, ELSE, B, *[ELSE] * 7], duration_s=10)
     made.add_track("a long sign", "EXIT", start_s=1.0, end_s=9.0)
     made.add_clip("within", [ELSE, B, f"{A} {B}", B, ELSE], duration_s=5)
-    for clip_id in ("a long sign", "within"):
-        made.add_file(f"/v/{clip_id}.mp4", clip_id)
+    made.add_file("/v/a long sign.mp4", "a long sign")
+    made.add_file("/v/within.mp4", "within")
     finish(made)
     made.connection.close()
     with evenreel.open_library(tmp_path, encoder=WordsEncoder()) as library:
