@@ -259,6 +259,23 @@ def test_the_clip_with_that_order_is_first_with_both_moments(library: Library) -
     assert paths(other)[0] == "/v/wrong.mp4"
 
 
+def test_the_second_moment_is_never_shown_before_the_first(tmp_path: Path) -> None:
+    made = on_disk(tmp_path)
+    made.add_clip("a long sign", [ELSE, ELSE, B, *[ELSE] * 7], duration_s=10)
+    made.add_track("a long sign", "EXIT", start_s=1.0, end_s=9.0)
+    made.add_clip("within", [ELSE, B, f"{A} {B}", B, ELSE], duration_s=5)
+    made.add_file("/v/a long sign.mp4", "a long sign")
+    made.add_file("/v/within.mp4", "within")
+    finish(made)
+    made.connection.close()
+    with evenreel.open_library(tmp_path, encoder=WordsEncoder()) as library:
+        sign, frame = library.search(f'on-screen: "exit" then seen: {B}').hits[0].steps
+        assert (sign.time_s, frame.time_s) == (1.0, 2.5)  # a sign is read from its start, not from its middle
+        first, second = library.search(f"seen: {A} then seen: {B}").hits[0].steps
+    assert (first.time_s, first.start_s, first.end_s) == (2.5, 2.0, 3.0)
+    assert (second.time_s, second.start_s, second.end_s) == (3.5, 3.0, 4.0)  # its stretch begins at 1 s
+
+
 def test_the_gap_decides_what_is_soon_enough(library: Library) -> None:
     near, far = library.search(Then(A, B, 30)), library.search(Then(A, B, 45))
     assert near.matches == 1

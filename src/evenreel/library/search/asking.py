@@ -533,7 +533,12 @@ class FoundPair(NamedTuple):
 
     def hit(self, weaker: bool | None) -> Hit:
         (one, other), (first, second, *_) = self.halves, self.pair
-        steps = (one.moment(first), other.moment(second))
+        before, after = one.moment(first), other.moment(second)
+        if before.time_s >= after.time_s:  # the middle of a sign, or the best of a sound, that the second lies in
+            before = replace(before, time_s=before.start_s)
+        if after.start_s <= before.start_s:  # a stretch around a frame of which the first lies in
+            after = replace(after, start_s=min(before.end_s, after.time_s), starts_s=None)
+        steps = (before, after)
         texts = [tuple(dict.fromkeys((*one.texts[name], *other.texts[name]))) for name in TIMED]
         return Hit(
             clip_id=self.about.clip_id,

@@ -5,15 +5,14 @@ by the rule that frames are judged by (`evenreel.library.store.vectors`), and wh
 both as much more surely (`as_one_of`). Its rank then weighs 1 where it fits, 0 where it hardly may, and goes straight
 between. A query that asks for sounds alone ranks all of them.
 
-Moments of a clip that answer are stretches of frames with high scores. Where one starts and ends is a rule for calm and
-one for noisy scores, chosen on half of the queries of QVHighlights and measured on the rest (`benchmarks/moments.py`).
+Moments of a clip that answer are stretches of frames with high scores. Where one starts and ends is a rule chosen on
+the scores of two models and measured, on other videos, with those of a third too (`benchmarks/moments.py`).
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -199,14 +198,14 @@ def _left_out(meta: Mapping[str, str], error: Exception) -> str:
 Curve = NDArray[np.float64]
 
 EVEN = 1e-3  # scores that differ by less are equal: float16 vectors do not tell them apart
-CALM = 0.34  # scores are calm where they change from frame to frame by less than this share of what they vary by
-SHARE = 0.45
-"""Level from which calm scores, smoothed, are a moment: this share of the way from their mean to their best."""
-BEYOND = 0.3  # height of the threshold above Otsu's for other scores, in their standard deviations
+CALM_SHARE, NOISY_SHARE, PER_NOISE = 0.85, 0.2, 1.5
+"""Level from which scores are a moment, as a share of the way from Otsu's threshold to the best smoothed score: of
+scores without noise, at least, and what noise as large as the scores' deviation takes off."""
 FEW = 8  # number of frames below which scores are not smoothed
 SMOOTHING = np.array([1.0, 2, 3, 2, 1]) / 9  # weights of five frames: those of a mean of three, taken twice
 SURE = 0.8  # share of starts, and of ends, that are meant to lie in their ranges
-DOUBT = 4.0  # sum of scores above the threshold, in their deviations, that makes one start e times as likely as another
+DOUBT = 4.0  # sum of scores above the level, in their deviations, that makes one start e times as likely as another
+MOST_STRETCHES = 256  # of a clip; hours of noise have thousands
 
 MIDDLE = np.array([(1 - SURE) / 2, (1 + SURE) / 2])
 
@@ -231,31 +230,26 @@ class Stretch(NamedTuple):
 def stretches_of(scores: Curve) -> list[Stretch]:
     """Find the stretches of frames that stand out, the likeliest first; one of all frames where none does.
 
-    - calm scores (those of models that look at time): smoothed, and all frames above a share of the way from their mean
-      to their best;
-    - other scores (those of single frames): the stretches whose sum above a threshold is largest, which a single frame
-      can neither begin nor break; the threshold is somewhat above the one that parts them in two (Otsu 1979).
+    They are those whose sum above a level is largest, which a single frame can neither begin nor break. The level lies
+    between the threshold that parts scores in two (Otsu 1979) and the best smoothed score: near the best where scores
+    hardly change from frame to frame, as those of models that look at time, since only the top of a gentle slope is
+    meant; near the threshold where they jump, as those of single frames, since noise makes the best too good.
     """
     smoothed, most = _smoothed(scores), float(scores.max())
     if most - scores.min() < 2 * EVEN:
         best, stop = int(smoothed.argmax()), len(scores)
         return [Stretch(0, stop, best, most, (0, best), (best + 1, stop))]
-    spread = _deviation(scores)
-    noise = _median(np.abs(scores[1:] - scores[:-1])) / 0.6745 / spread
-    if noise < CALM:
-        middle = float(smoothed.mean())
-        gains = smoothed - middle - SHARE * (float(smoothed.max()) - middle)
-        found = list(_runs(gains))
-    else:
-        gains = scores - _otsu(scores) - BEYOND * spread
-        found = list(_largest_sums(gains))
+    spread, middle = float(scores.std()), _otsu(scores)
+    changes = np.sort(np.abs(scores[1:] - scores[:-1]))
+    noise = float(changes[len(changes) // 2]) / 0.6745 / spread  # as of normal noise with that median
+    share = max(NOISY_SHARE, CALM_SHARE - PER_NOISE * noise)
+    gains = scores - middle - share * (float(smoothed.max()) - middle)
     doubted = gains / (DOUBT * spread)
-    chosen = [
+    return [
         Stretch(start, stop, best, value, *_ranges(doubted, start, stop, best))
-        for start, stop, value in found
+        for start, stop, value in sorted(_largest_sums(gains), key=lambda one: (-one[2], one[0]))[:MOST_STRETCHES]
         for best in (start + int(smoothed[start:stop].argmax()),)
     ]
-    return sorted(chosen, key=lambda one: (-one.value, one.start))
 
 
 def _ranges(gains: Curve, start: int, stop: int, best: int) -> tuple[Range, Range]:
@@ -272,18 +266,6 @@ def _middle(gains: Curve) -> Range:
     shares = np.exp(sums - sums.max()).cumsum()
     low, high = (shares / shares[-1]).searchsorted(MIDDLE).tolist()
     return low, min(high, len(gains) - 1)
-
-
-def _deviation(values: Curve) -> float:
-    """As `values.std()`, which takes three times as long for a few values."""
-    apart = values - np.add.reduce(values) / len(values)
-    return math.sqrt(np.add.reduce(apart * apart) / len(values))
-
-
-def _median(values: Curve) -> float:
-    """As `np.median`, which takes ten times as long for a few values."""
-    ordered, half = np.sort(values), len(values) // 2
-    return float(ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2)
 
 
 def _smoothed(scores: Curve) -> Curve:
@@ -305,26 +287,30 @@ def _otsu(scores: Curve) -> float:
     return float(ordered[place] + ordered[place + 1]) / 2
 
 
-def _runs(gains: Curve) -> Iterator[tuple[int, int, float]]:
-    high = np.concatenate(([False], gains >= 0, [False])).astype(np.int8)
-    for start, stop in np.flatnonzero(np.diff(high)).reshape(-1, 2):
-        yield int(start), int(stop), float(gains[start:stop].max())
+def _largest_sums(gains: Curve) -> list[tuple[int, int, float]]:
+    """Disjoint stretches with their sums, each the largest of what those before it left, as long as it is positive.
 
-
-def _largest_sums(gains: Curve) -> Iterator[tuple[int, int, float]]:
-    """Disjoint stretches with their sums, each the largest of what those before it left, as long as it is positive."""
-    open_parts = [(0, len(gains))]
-    while open_parts:
-        first, last = open_parts.pop()
-        part = np.zeros(last - first + 1)
-        gains[first:last].cumsum(out=part[1:])
-        rises = part - np.minimum.accumulate(part)
-        stop = int(rises.argmax())
-        if rises[stop] <= 0:
+    In one pass (Ruzzo & Tompa 1999): of each stretch, the sums before and after it, and the last one before it that
+    begins lower, with which it is one where that also ends lower.
+    """
+    kept: list[tuple[int, int, float, float, int]] = []
+    after = 0.0
+    for place, gain in enumerate(gains.tolist()):
+        before, after = after, after + gain
+        if gain <= 0:
             continue
-        start = int(part[: stop + 1].argmin())
-        yield first + start, first + stop, float(rises[stop])
-        open_parts += [(first, first + start), (first + stop, last)]
+        start, lower = place, len(kept) - 1
+        while lower >= 0:
+            first, _, low, high, next_lower = kept[lower]
+            if low >= before:
+                lower = next_lower
+            elif high >= after:
+                break
+            else:
+                del kept[lower:]
+                start, before, lower = first, low, next_lower
+        kept.append((start, place + 1, before, after, lower))
+    return [(start, stop, after - before) for start, stop, before, after, _ in kept]
 
 
 MAX_MOMENTS = 3
