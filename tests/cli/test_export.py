@@ -73,7 +73,7 @@ def test_a_stretch_of_a_clip_is_cut(place: Path, tmp_path: Path) -> None:
     assert numbers(tmp_path / "new" / names(tmp_path / "new")[0]) == list(range(60, 80))
 
 
-ALL = ("csv", "json", "edl", "fcpxml", "otio", "srt", "vtt", "sheet", "clip")
+ALL = ("csv", "json", "edl", "fcpxml", "xmeml", "otio", "srt", "vtt", "sheet", "clip")
 
 
 def test_a_search_is_written_in_every_form(place: Path, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_search_is_written_in_every_form(place: Path, tmp_path: Path) -> None:
     assert report["set_aside"] == []
     cut_name = "tram 00.00.00.800-00.00.02.800"  # a moment of 1.2 s is widened to 2 s
     assert names(tmp_path) == sorted(
-        [f"said_tram{suffix}" for suffix in (".csv", ".json", ".edl", ".fcpxml", ".otio", ".jpg")]
+        [f"said_tram{suffix}" for suffix in (".csv", ".json", ".edl", ".fcpxml", ".xml", ".otio", ".jpg")]
         + [f"{cut_name}{more}{suffix}" for suffix in (".mp4", ".srt", ".vtt") for more in ("", " (2)")]
     )
     with (tmp_path / "said_tram.csv").open(newline="", encoding="utf-8") as table:

@@ -1,7 +1,7 @@
 """Stretches of an open library exported in one call: found, read by a process of its own, written.
 
-EDL (CMX3600), FCPXML and OTIO are short texts that are written here: nothing has to be installed for them, and rates
-stay fractions (OpenTimelineIO's adapter of FCPXML has none for 24000/1001 and reads 30000/1001 as 29).
+EDL (CMX3600), FCPXML, xmeml and OTIO are short texts that are written here: nothing has to be installed for them, and
+rates stay fractions (OpenTimelineIO's adapter of FCPXML has none for 24000/1001 and reads 30000/1001 as 29).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import tempfile
 import urllib.parse
@@ -324,7 +325,7 @@ LONGEST_REEL = 8  # characters of a reel's name in CMX3600
 
 def as_otio(takes: Sequence[CheckedTake], title: str) -> str:
     """Write stretches one after another, pictures and sound on a track each, as OpenTimelineIO's JSON."""
-    kinds = {"V1": "Video", "A1": "Audio"} if any(take.facts.sounds for take in takes) else {"V1": "Video"}
+    kinds = {"V1": "Video", "A1": "Audio"} if any(take.facts.channels for take in takes) else {"V1": "Video"}
     tracks = [
         _otio("Track.1", name=name, kind=kind, children=[_otio_item(take, silent=kind == "Audio") for take in takes])
         for name, kind in kinds.items()
@@ -348,7 +349,7 @@ def _otio_item(take: CheckedTake, *, silent: bool) -> dict[str, Any]:
 
     facts, pick = take.facts, take.take.pick
     source_range = timed(take.source_frames.start, len(take.source_frames))
-    if silent and not facts.sounds:
+    if silent and not facts.channels:
         return _otio("Gap.1", source_range=source_range)
     reason = {name: value for name, value in pick.reason.items() if value is not None}
     about = {"clip_id": pick.clip_id, "start_s": str(take.stretch[0]), "end_s": str(take.stretch[1]), **reason}
@@ -390,7 +391,7 @@ def by_rate(takes: Sequence[CheckedTake], title: str) -> list[tuple[str, list[Ch
 def url_of(path: str) -> str:
     """Return the address of a file for lists of editors: `file:` for a full path, else a relative one."""
     pure = PurePath(path)
-    return pure.as_uri() if pure.is_absolute() else urllib.parse.quote(pure.as_posix())
+    return pure.as_uri() if pure.is_absolute() else urllib.parse.quote(os.fsencode(pure.as_posix()))
 
 
 def _reels(takes: Iterable[CheckedTake]) -> list[str]:
@@ -414,10 +415,11 @@ def as_fcpxml(takes: Sequence[CheckedTake], title: str) -> str:
     the sequence, so that it holds the stretch.
     """
     rate = mode(take.facts.rate for take in takes)
-    root = ET.Element("fcpxml", version="1.8")
+    root = ET.Element("fcpxml", version="1.12")
     resources = _Resources(ET.SubElement(root, "resources"))
     shown = next(take.facts for take in takes if take.facts.rate == rate)
-    project = ET.SubElement(root, "project", name=printable(title))
+    event = ET.SubElement(ET.SubElement(root, "library"), "event", name=xml_text(title))
+    project = ET.SubElement(event, "project", name=xml_text(title))
     sequence = ET.SubElement(
         project, "sequence", format=resources.format_of(shown), tcStart="0s", tcFormat=("DF" if rate.drop else "NDF")
     )
@@ -427,7 +429,7 @@ def as_fcpxml(takes: Sequence[CheckedTake], title: str) -> str:
         clip = ET.SubElement(
             spine,
             "asset-clip",
-            name=printable(take.take.name),
+            name=xml_text(take.take.name),
             ref=resources.asset_of(take),
             offset=_seconds(at, rate.fps),
             start=_seconds(take.source_frames.start, take.facts.fps),
@@ -435,17 +437,155 @@ def as_fcpxml(takes: Sequence[CheckedTake], title: str) -> str:
             format=resources.format_of(take.facts),
             tcFormat="DF" if take.facts.drop else "NDF",
         )
-        if words := take.take.pick.reason.get("words"):
-            ET.SubElement(clip, "note").text = printable(" | ".join(words))
+        if words := _words(take):
+            ET.SubElement(clip, "note").text = words
         at += length
     sequence.set("duration", _seconds(at, rate.fps))
+    return _document(root)
+
+
+def _document(root: ET.Element) -> str:
     ET.indent(root)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE fcpxml>\n{ET.tostring(root, "unicode")}\n'
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE {root.tag}>\n{ET.tostring(root, "unicode")}\n'
+
+
+def xml_text(text: str) -> str:
+    """Return text in a form that XML can hold: beside what `printable` escapes, it has no U+FFFE and U+FFFF."""
+    return printable(text).replace("\ufffe", "\ufffd").replace("\uffff", "\ufffd")
 
 
 def _seconds(frames: int, fps: Fraction) -> str:
     """A time as whole frames over their exact length, such as `1001/24000s`."""
     return f"{frames * fps.denominator}/{fps.numerator}s" if frames else "0s"
+
+
+def as_xmeml(takes: Sequence[CheckedTake], title: str) -> str:
+    """Write stretches, one after another, as a sequence of Final Cut Pro 7 (xmeml 5), as Premiere Pro writes it.
+
+    Its frame rate is the one that most have. Programs read where a clip begins and ends in its file as seconds times
+    the rate of the sequence, whatever rate the file has; so that is what is written, in whole frames that hold the
+    stretch, and it is the rate that the clip names. Only the file's length and timecode are counted at its own rate.
+    Sound has a track for each channel: two that Premiere takes for one of stereo, and others for files that are not.
+    """
+    rate, at = mode(take.facts.rate for take in takes), 0
+    shown = next(take.facts for take in takes if take.facts.rate == rate)
+    channels = sorted({channel for take in takes for channel in _channels(take.facts)}, reverse=True)
+    rows: dict[tuple[bool, int] | None, list[dict[str, Any]]] = {None: [], **{channel: [] for channel in channels}}
+    files = dict[str, int]()
+    for number, take in enumerate(takes, 1):
+        facts, share, known = take.facts, rate.fps / take.facts.fps, take.take.path in files
+        first, stop = math.floor(take.frames.start * share), math.ceil(take.frames.stop * share)
+        file = files.setdefault(take.take.path, len(files) + 1)
+        mine = [None, *_channels(facts)]
+        links = [
+            {
+                "linkclipref": f"clipitem-{number}-{place}",
+                "mediatype": "audio" if row else "video",
+                "trackindex": channels.index(row) + 1 if row else 1,
+                "clipindex": len(rows[row]) + 1,
+            }
+            for place, row in enumerate(mine)
+        ]
+        for place, row in enumerate(mine):
+            item = {
+                "@id": f"clipitem-{number}-{place}",
+                "masterclipid": f"masterclip-{file}",
+                "name": xml_text(take.take.name),
+                "enabled": "TRUE",
+                "duration": math.ceil(facts.frame_count * share),
+                "rate": _rate(rate),
+                "start": at,
+                "end": at + stop - first,
+                "in": first,
+                "out": stop,
+                "file": {"@id": f"file-{file}", **({} if known or row else _file(take))},
+            }
+            if row:
+                item["@premiereChannelType"] = "stereo" if row[0] else "mono"
+                item["sourcetrack"] = {"mediatype": "audio", "trackindex": 1 - row[1]}
+            rows[row].append(item | {"link": links, "logginginfo": {"lognote": _words(take)}})
+        at += stop - first
+    sound: dict[str, Any] = {
+        "numOutputChannels": 2,
+        "format": {"samplecharacteristics": {"depth": 16, "samplerate": shown.sound_rate}},
+        "track": [
+            {
+                "@currentExplodedTrackIndex": -place if stereo else 0,
+                "@totalExplodedTrackCount": 2 if stereo else 1,
+                "@premiereTrackType": "Stereo" if stereo else "Mono",
+                "clipitem": rows[stereo, place],
+                "outputchannelindex": 1 - place if stereo else 1,
+            }
+            for stereo, place in channels
+        ],
+    }
+    video = {"format": {"samplecharacteristics": _picture(shown)}, "track": {"clipitem": rows[None]}}
+    sequence = {
+        "@explodedTracks": "true",
+        "name": xml_text(title),
+        "duration": at,
+        "rate": _rate(rate),
+        "timecode": _timecode(rate, 0),
+        "media": {"video": video, **({"audio": sound} if channels else {})},
+    }
+    root = ET.Element("xmeml", version="5")
+    _fill(root, {"sequence": sequence})
+    return _document(root)
+
+
+def _channels(facts: FileFacts) -> list[tuple[bool, int]]:
+    """Whether a file is in stereo, and 0, -1, ... for each of its channels: tracks of sound by how they are sorted."""
+    return [(facts.channels == 2, -place) for place in range(facts.channels)]
+
+
+def _words(take: CheckedTake) -> str:
+    return xml_text(" | ".join(take.take.pick.reason.get("words", ())))
+
+
+def _fill(parent: ET.Element, fields: dict[str, Any]) -> None:
+    """Add an element for each name, or for each of a list of values; `@` names an attribute."""
+    for name, value in fields.items():
+        if name.startswith("@"):
+            parent.set(name[1:], str(value))
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            element = ET.SubElement(parent, name)
+            if isinstance(one, dict):
+                _fill(element, one)
+            else:
+                element.text = str(one)
+
+
+def _rate(rate: FrameRate) -> dict[str, Any]:
+    return {"timebase": rate.base, "ntsc": "TRUE" if rate.fps.denominator == 1001 else "FALSE"}
+
+
+def _timecode(rate: FrameRate, frame: int) -> dict[str, Any]:
+    shown = {"string": rate.timecode(frame), "frame": frame, "displayformat": "DF" if rate.drop else "NDF"}
+    return {"rate": _rate(rate), **shown}
+
+
+def _picture(facts: FileFacts) -> dict[str, Any]:
+    size = {"width": facts.width, "height": facts.height, "anamorphic": "FALSE", "pixelaspectratio": "square"}
+    return {"rate": _rate(facts.rate), **size, "fielddominance": "none"}
+
+
+def _file(take: CheckedTake) -> dict[str, Any]:
+    """A file, with the address that Premiere writes: of this machine, its colon after a drive escaped."""
+    facts, url = take.facts, url_of(take.take.shown_path)
+    media: dict[str, Any] = {"video": {"samplecharacteristics": _picture(facts)}}
+    if facts.channels:
+        sampled = {"depth": 16, "samplerate": facts.sound_rate}
+        media["audio"] = {"samplecharacteristics": sampled, "channelcount": facts.channels}
+    scheme, slashes, rest = url.partition(":///")
+    return {
+        "name": xml_text(take.take.name),
+        "pathurl": f"{scheme}://localhost/{rest.replace(':', '%3a')}" if slashes else url,
+        "rate": _rate(facts.rate),
+        "duration": facts.frame_count,
+        "timecode": _timecode(facts.rate, facts.first_frame),
+        "media": media,
+    }
 
 
 LISTS: dict[HandoverForm, Callable[[Sequence[CheckedTake], str], str]] = {
@@ -454,6 +594,7 @@ LISTS: dict[HandoverForm, Callable[[Sequence[CheckedTake], str], str]] = {
     "edl": as_edl,
     "fcpxml": as_fcpxml,
     "otio": as_otio,
+    "xmeml": as_xmeml,
 }
 """Writer of each form that is one text for all stretches, with frame numbers, which a clip's rate is told for."""
 
@@ -473,21 +614,23 @@ class _Resources:
     def asset_of(self, take: CheckedTake) -> str:
         facts = take.facts
         about = {
-            "name": printable(take.take.name),
-            "src": url_of(take.take.shown_path),
+            "name": xml_text(take.take.name),
             "start": _seconds(facts.first_frame, facts.fps),
             "duration": _seconds(facts.frame_count, facts.fps),
             "hasVideo": "1",
             "format": self.format_of(facts),
         }
-        if facts.sounds:
-            about |= {"hasAudio": "1", "audioSources": "1"}
-        return self._named(("asset", take.take.path), "asset", about)
+        if facts.channels:
+            sound = {"audioChannels": str(facts.channels), "audioRate": str(facts.sound_rate)}
+            about |= {"hasAudio": "1", "audioSources": "1", **sound}
+        return self._named(("asset", take.take.path), "asset", about, url_of(take.take.shown_path))
 
-    def _named(self, key: tuple[object, ...], tag: str, about: dict[str, str]) -> str:
+    def _named(self, key: tuple[object, ...], tag: str, about: dict[str, str], url: str = "") -> str:
         if key not in self._ids:
             self._ids[key] = f"r{len(self._ids) + 1}"
-            ET.SubElement(self._element, tag, {"id": self._ids[key], **about})
+            element = ET.SubElement(self._element, tag, {"id": self._ids[key], **about})
+            if url:
+                ET.SubElement(element, "media-rep", kind="original-media", src=url)
         return self._ids[key]
 
 
