@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ import pytest
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.handover.cuts import CutReader, formats_for, layout_for
+from evenreel.handover.cuts import CutReader, encode_stretch, formats_for, layout_for
 from evenreel.handover.frames import FileFacts
+from evenreel.handover.h264 import ParameterSets, UnjoinableError
 from tests.media_files import Film, gop, number_in, numbered_picture, write_film
 from tests.sound_files import Track, bursts, write_sound
 
@@ -66,7 +67,8 @@ class Cut:
     said: dict[str, Any]
 
 
-READER = CutReader(asdict(MediaLimits()))
+LIMITS = MediaLimits()
+READER = CutReader(asdict(LIMITS))
 
 
 def facts_of(path: Path) -> dict[str, Any]:
@@ -111,6 +113,131 @@ def test_an_exact_cut_holds_the_frames_of_the_stretch_and_no_other(films: Path, 
     made = cut(film(films, name), wanted.start / fps, wanted.stop / fps, exact=True, out=tmp_path / "cut")
     assert [(number, round(at * fps)) for number, at in shown(made.path)] == [(k, k - 37) for k in wanted]
     assert (made.said["format"], made.said["starts_s"]) == ("mp4", pytest.approx(float(37 / fps)))
+
+
+def planes(path: Path, wanted: range) -> list[np.ndarray]:
+    """Decoded pictures as they are, by a decoder that takes nothing that is not as the standard has it."""
+    with av.open(str(path)) as container:
+        container.streams.video[0].codec_context.options = {"err_detect": "explode+crccheck+bitstream+buffer"}
+        return [frame.to_ndarray() for frame in itertools.islice(container.decode(video=0), wanted.start, wanted.stop)]
+
+
+def psnr(ours: list[np.ndarray], theirs: list[np.ndarray]) -> float:
+    errors = [np.mean((one.astype(float) - other) ** 2) for one, other in zip(ours, theirs, strict=True)]
+    return float(10 * np.log10(255**2 / np.mean(errors)))
+
+
+JOINED = {
+    "plain.mp4": FILMS["plain.mp4"][1],
+    "film.mkv": FILMS["film.mkv"][1],
+    "pyramid.mov": {"preset": "medium", "x264-params": f"keyint={GROUP}:scenecut=0:bframes=5:b-pyramid=normal:ref=5"},
+    "main.mp4": {**gop(GROUP, b_frames=1), "profile": "main"},
+    "baseline.mp4": {**gop(GROUP), "profile": "baseline"},
+    "slices.mkv": {**gop(GROUP, b_frames=2, more=":slices=4:sps-id=1"), "profile": "high"},
+}
+
+
+@pytest.mark.parametrize("name", JOINED)
+@pytest.mark.parametrize("wanted", [range(5, 75), range(24, 73), range(30, 49), range(1, 90), range(47, 96)], ids=str)
+def test_an_exact_cut_copies_what_lies_between_its_ends(tmp_path: Path, name: str, wanted: range) -> None:
+    """Copied pictures are the film's bit by bit, and those at the ends as near to it as in a whole encode."""
+    noise = np.random.default_rng(1).integers(0, 60, (96, 64, 96, 3))
+    pictures = [
+        np.clip(numbered_picture(k) // 2 + np.roll(noise[k // 9], k, 1), 0, 255).astype(np.uint8) for k in range(96)
+    ]
+    path = write_film(tmp_path / name, Film(range(96), time_base=Fraction(1, 25), options=JOINED[name]), pictures)
+    made = cut(path, Fraction(wanted.start, 25), Fraction(wanted.stop, 25), exact=True, out=tmp_path / "joined.mp4")
+    begin, end = made.said["copied"]
+    assert begin == min(at for at in range(0, 96, GROUP) if at >= wanted.start)
+    assert wanted.stop - end < 6  # of the last group, those are copied that need nothing after the stretch
+    ours, theirs = planes(made.path, range(100)), planes(path, wanted)
+    assert len(ours) == len(wanted)
+    copied = range(begin - wanted.start, end - wanted.start)
+    assert all(np.array_equal(ours[k], theirs[k]) for k in copied)
+    with av.open(str(made.path)) as container:
+        at = [frame.pts * frame.time_base for frame in container.decode(video=0)]
+        assert [packet.dts for packet in container.demux(video=0) if packet.size] == []  # read to its end
+    assert [one - at[0] for one in at] == [Fraction(k, 25) for k in range(len(wanted))]
+    facts, whole = FileFacts.from_json(facts_of(path)), tmp_path / "whole.mp4"
+    list(
+        encode_stretch(
+            str(path), str(whole), (at[0] + Fraction(wanted.start, 25), Fraction(wanted.stop, 25)), facts, LIMITS
+        )
+    )
+    encoded = [k for k in range(len(wanted)) if k not in copied]
+    if encoded:
+        anew = planes(whole, range(100))
+        fidelity = [psnr([those[k] for k in encoded], [theirs[k] for k in encoded]) for those in (ours, anew)]
+        assert fidelity[0] >= fidelity[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "film", "why"),
+    [
+        ("open.mp4", Film(range(150), options=FILMS["open.mp4"][1]), "no closed group of pictures begins in it"),
+        ("a.avi", Film(range(150), options=gop(12)), "only H.264 in mp4, mov and Matroska is copied in part"),
+        ("mpeg4.mp4", Film(range(150), codec="mpeg4"), "only H.264 in mp4, mov and Matroska is copied in part"),
+        ("rare.mp4", Film(range(150), pix_fmt="yuv444p", options=gop(12)), "its form of H.264 is rare"),
+        ("fields.mp4", Film(range(150), options=gop(12, more=":tff=1")), "it may be interlaced"),
+        ("phone.mp4", Film([*range(60), *range(63, 153)], options=gop(12)), "its frame rate varies"),
+    ],
+)
+def test_what_cannot_be_joined_is_encoded_as_a_whole_and_says_why(
+    tmp_path: Path, name: str, film: Film, why: str
+) -> None:
+    film = replace(film, time_base=Fraction(1, 25))
+    path = write_film(tmp_path / name, film)
+    made = cut(path, Fraction(37, 25), Fraction(61, 25), exact=True, out=tmp_path / "cut")
+    assert why in made.said["whole"] and "copied" not in made.said
+    numbers = [number for number, _ in shown(made.path)]
+    assert numbers == [number for number, at in enumerate(film.times) if 37 <= at < 61]
+
+
+def test_a_gap_far_behind_the_pictures_that_are_looked_at_is_not_joined(tmp_path: Path) -> None:
+    times = [*range(450), *range(453, 520)]
+    path = write_film(tmp_path / "a.mp4", Film(times, time_base=Fraction(1, 25), options=gop(GROUP)))
+    made = cut(path, Fraction(400, 25), Fraction(470, 25), exact=True, out=tmp_path / "cut")
+    assert made.said["whole"] == "a picture at its ends is missing or damaged"
+    assert [round(at * 25) for _, at in shown(made.path)] == [at - 400 for at in times if 400 <= at < 470]
+
+
+def test_parameter_sets_that_change_on_the_way_are_not_joined(tmp_path: Path) -> None:
+    """Two films, one after another in Matroska, whose second part brings its own sets along."""
+    sets = {"x264-params": f"keyint={GROUP}:scenecut=0:repeat-headers=1", "preset": "ultrafast"}
+    path = tmp_path / "a.mkv"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=25, options=sets)
+        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
+        other = av.CodecContext.create("libx264", "w")
+        other.width, other.height, other.pix_fmt, other.time_base = 96, 64, "yuv420p", Fraction(1, 25)
+        other.options = {**sets, "profile": "main", "x264-params": sets["x264-params"] + ":ref=4"}
+        for encoder, numbers in ((stream.codec_context, range(48)), (other, range(48, 96))):
+            encoder.time_base = Fraction(1, 25)
+            frames = [av.VideoFrame.from_ndarray(numbered_picture(number), "rgb24") for number in numbers]
+            for frame, number in zip(frames, numbers, strict=True):
+                frame.pts, frame.time_base = number, Fraction(1, 25)
+            for packet in itertools.chain(*(encoder.encode(frame) for frame in (*frames, None))):
+                packet.stream = stream
+                container.mux(packet)
+    made = cut(path, Fraction(20, 25), Fraction(90, 25), exact=True, out=tmp_path / "cut")
+    assert made.said["whole"] == "its parameter sets change on the way"
+    assert [number for number, _ in shown(made.path)] == list(range(20, 90))
+
+
+@pytest.mark.parametrize(("references", "more"), [(1, ":bframes=0"), (4, ":bframes=3"), (16, ":sps-id=3")])
+def test_parameter_sets_say_what_the_encoder_was_told(tmp_path: Path, references: int, more: str) -> None:
+    options = {"preset": "medium", "x264-params": f"ref={references}{more}"}
+    path = write_film(tmp_path / "a.mp4", Film(range(30), time_base=Fraction(1, 25), options=options))
+    with av.open(str(path)) as container:
+        extradata = bytes(container.streams.video[0].codec_context.extradata)
+    sets = ParameterSets.of(extradata)
+    assert (sets.references(), sets.length_bytes) == (references, 4)
+    assert sets.free_id() == 1
+    again = ParameterSets.of(sets.joined(sets))
+    assert (again.sps, again.pps, again.profile) == (sets.sps * 2, sets.pps * 2, 100)
+    for cut_off in (sets.sps[0][:6], b"", b"\x67"):
+        with pytest.raises((UnjoinableError, IndexError)):
+            replace(sets, sps=(cut_off,) if cut_off else ()).references()
 
 
 def test_a_stretch_within_one_frame_gives_that_frame(films: Path, tmp_path: Path) -> None:

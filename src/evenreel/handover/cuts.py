@@ -12,6 +12,7 @@ sound becomes AAC. The frames are those on screen in the stretch, each for as lo
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -22,10 +23,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import av
 import numpy as np
+from av.codec.context import Flags
+from av.packet import Packet as AnyPacket
+from av.video.codeccontext import VideoCodecContext
+from av.video.frame import PictureType, VideoFrame
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.handover.frames import SAME_TIME_S, FileFacts, FrameRate, read_facts, slack_of
+from evenreel.handover.h264 import (
+    IDR,
+    PPS,
+    PROFILES,
+    RARE,
+    SPS,
+    ParameterSets,
+    UnjoinableError,
+    framed,
+    kind_of,
+    units_of,
+)
 from evenreel.media import open_video
 from evenreel.media.encode import add_h264, encoded, even_sided
 from evenreel.media.opening import FFMPEG_ERRORS, choose_stream, codec_name, copy_options, open_file, packets_of
@@ -39,7 +56,6 @@ if TYPE_CHECKING:
 
     from av.audio.stream import AudioStream
     from av.container import InputContainer, OutputContainer
-    from av.packet import Packet as AnyPacket
     from av.stream import Stream
     from av.video.stream import VideoStream
 
@@ -133,7 +149,7 @@ def _key_frame(
     return found
 
 
-def _shown_at(packet: Packet) -> int:
+def _shown_at(packet: Packet | VideoFrame) -> int:
     if packet.pts is None:
         raise UncopyableError("its packets do not say when they are shown")
     return packet.pts
@@ -357,6 +373,16 @@ class EncodedSound:
 
 FORM = "mp4"
 OPTIONS = {"preset": "medium", "crf": "18"}
+_ALIKE = (
+    "width",
+    "height",
+    "pix_fmt",
+    "sample_aspect_ratio",
+    "color_range",
+    "colorspace",
+    "color_primaries",
+    "color_trc",
+)
 TICKS = 90_000  # in a second, of the clock of a film whose frame rate varies
 _FASTEST = 240  # frames a second that such a film is looked at
 
@@ -368,10 +394,8 @@ def encode_stretch(
     span_s, clock = stretch, Fraction(TICKS)
     times_s = [stretch[0] + Fraction(n, _FASTEST) for n in range(math.ceil((stretch[1] - stretch[0]) * _FASTEST))]
     if facts.steady:  # whole frames, each looked at in its middle
-        rate, fps = FrameRate(facts.own_fps), facts.own_fps
-        first = max(0, rate.frame_at(stretch[0] - facts.offset_s, facts.slack_s))
-        stop = max(first + 1, rate.frame_after(stretch[1] - facts.offset_s, facts.slack_s))
-        span_s, clock = (facts.offset_s + first / fps, facts.offset_s + stop / fps), fps
+        (first, stop), fps = _numbers(stretch, facts), facts.own_fps
+        span_s, clock = _span_s(first, stop, facts), fps
         times_s = [facts.offset_s + (number + Fraction(1, 2)) / fps for number in range(first, stop)]
     given, most = GivenTimes(list(map(float, times_s))), max(limits.max_frames, len(times_s) + 1)
     stream, sound, last_pts = None, None, -1
@@ -398,11 +422,187 @@ def encode_stretch(
                 if packet.pts == last_pts:  # the last picture stays to the end of the stretch
                     packet.duration = max(1, round((span_s[1] - span_s[0]) * clock) - last_pts)
                 target.mux_one(packet)
-            if sound is not None:
-                with closing(sound):
-                    yield from sound.encode(*span_s)
+            yield from _with_sound(sound, span_s)
     except OSError as error:
         raise cannot_write(error) from error
+
+
+def join_stretch(
+    path: str, out: str, stretch: tuple[Fraction, Fraction], facts: FileFacts, limits: MediaLimits
+) -> Iterator[Message]:
+    """Cut a stretch of H.264 to the frame, as an mp4 file: encode its ends, and copy what lies between."""
+    if not facts.steady:
+        raise UncopyableError("its frame rate varies")
+    first, stop = _numbers(stretch, facts)
+    with closing(Source(path, limits, 1)) as source:
+        begin = source.clock.timestamp(source.clock.offset_s)
+    try:
+        film = _JoinedFilm(path, begin, facts.own_fps, limits)
+        middle, end, delay = yield from film.middle(first, stop)
+        parts = film.encoded(range(first, middle.start)), film.copied(middle), film.encoded(range(middle.stop, end))
+        with av.open(out, "w", format=FORM, options={"movflags": "+faststart"}) as target:
+            if timecode := facts.timecode_at(stretch[0]):
+                target.metadata["timecode"] = timecode
+            stream, sound = film.add_to(target), EncodedSound.of(path, limits, target)
+            for place, (number, data, is_key) in enumerate(itertools.chain(*parts)):
+                packet = AnyPacket(data)
+                packet.time_base, packet.duration, packet.is_keyframe = 1 / facts.own_fps, 1, is_key
+                packet.pts, packet.dts, packet.stream = number - first, place - delay, stream
+                target.mux_one(packet)
+                yield {}, None
+            for said, _ in _with_sound(sound, _span_s(first, stop, facts)):
+                yield said and said | {"copied": [middle.start, middle.stop]}, None
+    except OSError as error:
+        raise cannot_write(error) from error
+    except UnjoinableError as error:
+        raise UncopyableError(str(error)) from error
+    except FFMPEG_ERRORS as error:
+        raise UncopyableError(f"its pictures cannot be joined with others ({error})") from error
+
+
+class _JoinedFilm:
+    """A film whose pictures are numbered from the first on, at a steady rate.
+
+    Each part of a cut comes as the number of a picture, the bytes of its packet, and whether that is a key frame.
+    """
+
+    def __init__(self, path: str, begin: int, fps: Fraction, limits: MediaLimits) -> None:
+        self._path, self._begin, self._fps, self._limits = path, begin, fps, limits
+        with open_file(path, copy_options(limits)) as container:
+            stream = choose_stream(container, limits)
+            codec, self._time_base = stream.codec_context, time_base_of(stream)
+            if codec.name != "h264" or container.format.name in JOINABLE | WITHOUT_PTS:
+                raise UncopyableError("only H.264 in mp4, mov and Matroska is copied in part")
+            if codec.pix_fmt not in {"yuv420p", "yuvj420p"} or codec.width % 2 or codec.height % 2:
+                raise UncopyableError(RARE)
+            self._sets = ParameterSets.of(bytes(codec.extradata or b""))
+            most = self._sets.references()
+        x264 = f"sps-id={self._sets.free_id()}:ref={max(1, most)}:b-pyramid=none:stitchable=1"
+        self._options = {**OPTIONS, "crf": "16", "profile": PROFILES[self._sets.profile], "x264-params": x264}
+
+    def middle(self, first: int, stop: int) -> Generator[Message, None, tuple[range, int, int]]:
+        """Find what can be copied, the end of the pictures, and by how many places one is read before it is shown.
+
+        The copy begins with an IDR picture, past which none after it looks back. It ends with the last packet with
+        which all pictures are there up to the last one shown: none of them needs one that is left out.
+        """
+        seen, start, end, top, delay = set[int](), 0, 0, 0, 1
+        for packet in self._packets(first):
+            number = self._number(packet)
+            if not seen:
+                if number < first or not packet.is_keyframe or IDR not in map(kind_of, self._units(packet)):
+                    continue
+                start = top = number
+            if number < start or number in seen or start + len(seen) >= stop:
+                break
+            delay, top = max(delay, len(seen) - (number - start)), max(top, number)
+            seen.add(number)
+            if top - start + 1 == len(seen):
+                end = top + 1
+            yield {}, None
+        else:  # the film ends before the stretch does
+            stop = min(stop, top + 1)
+        if end <= start:
+            raise UncopyableError("no closed group of pictures begins in it")
+        return range(start, end), stop, delay
+
+    def add_to(self, target: OutputContainer) -> VideoStream:
+        """Add a stream that is described as the film's, with the parameter sets of the ends beside its own."""
+        with open_file(self._path, copy_options(self._limits)) as container:
+            stream = target.add_stream_from_template(choose_stream(container, self._limits))
+            others = ParameterSets.of(bytes(self._new_encoder(container).extradata or b""))
+            if others.profile != self._sets.profile:
+                raise UnjoinableError(RARE)
+            stream.codec_context.extradata = self._sets.joined(others)
+            stream.time_base = 1 / self._fps
+        return stream
+
+    def copied(self, part: range) -> Iterator[tuple[int, bytes, bool]]:
+        left = len(part)
+        for packet in self._packets(part.start):
+            number = self._number(packet)
+            if left == len(part) and number != part.start:
+                continue
+            units = list(self._units(packet))
+            if any(kind_of(unit) in {SPS, PPS} and unit not in self._sets.sps + self._sets.pps for unit in units):
+                raise UncopyableError("its parameter sets change on the way")
+            left -= 1
+            yield number, framed(units), packet.is_keyframe
+            if not left:
+                return
+
+    def encoded(self, part: range) -> Iterator[tuple[int, bytes, bool]]:
+        """Decode and encode pictures; they are not converted on the way."""
+        if not part:
+            return
+        with open_file(self._path, copy_options(self._limits)) as container:
+            stream, encoder, wanted = choose_stream(container, self._limits), self._new_encoder(container), part.start
+            stream.thread_type = "AUTO"
+            _seek(container, stream, self._timestamp(wanted))
+            for frame in container.decode(stream):
+                if frame.pts is None or self._number(frame) < wanted:
+                    continue
+                if self._number(frame) != wanted or frame.is_corrupt:
+                    raise UncopyableError("a picture at its ends is missing or damaged")
+                frame.pts, frame.time_base, frame.pict_type = wanted, 1 / self._fps, PictureType.NONE
+                yield from map(_packed, encoder.encode(frame))
+                wanted += 1
+                if wanted == part.stop:
+                    break
+            yield from map(_packed, encoder.encode(None))
+        if wanted != part.stop:
+            raise UncopyableError("a picture at its ends is missing or damaged")
+
+    def _new_encoder(self, container: InputContainer) -> VideoCodecContext:
+        like = choose_stream(container, self._limits).codec_context
+        encoder = VideoCodecContext.create("libx264", "w")
+        for name in _ALIKE:
+            if (value := getattr(like, name)) is not None:
+                setattr(encoder, name, value)
+        encoder.time_base, encoder.framerate, encoder.options = 1 / self._fps, self._fps, self._options
+        encoder.flags |= Flags.global_header  # its parameter sets do not come with its packets
+        encoder.open()
+        return encoder
+
+    def _packets(self, number: int) -> Iterator[Packet]:
+        with open_file(self._path, copy_options(self._limits)) as container:
+            stream = choose_stream(container, self._limits)
+            _seek(container, stream, self._timestamp(number))
+            yield from packets_of(container, stream)
+
+    def _units(self, packet: Packet) -> Iterator[bytes]:
+        return units_of(bytes(packet), self._sets.length_bytes)
+
+    def _number(self, one: Packet | VideoFrame) -> int:
+        exact = (_shown_at(one) - self._begin) * self._time_base * self._fps
+        if abs(exact - round(exact)) > Fraction(1, 4):
+            raise UncopyableError("its pictures do not all follow at one rate")
+        return round(exact)
+
+    def _timestamp(self, number: int) -> int:
+        return self._begin + math.floor(number / self._fps / self._time_base)
+
+
+def _packed(packet: Packet) -> tuple[int, bytes, bool]:
+    return _shown_at(packet), framed(list(units_of(bytes(packet), 0))), packet.is_keyframe
+
+
+def _numbers(stretch: tuple[Fraction, Fraction], facts: FileFacts) -> tuple[int, int]:
+    """Numbers of the first frame of a stretch of a steady film and of the first one after it, by its own rate."""
+    rate = FrameRate(facts.own_fps)
+    first = max(0, rate.frame_at(stretch[0] - facts.offset_s, facts.slack_s))
+    return first, max(first + 1, rate.frame_after(stretch[1] - facts.offset_s, facts.slack_s))
+
+
+def _span_s(first: int, stop: int, facts: FileFacts) -> tuple[Fraction, Fraction]:
+    return facts.offset_s + first / facts.own_fps, facts.offset_s + stop / facts.own_fps
+
+
+def _with_sound(sound: EncodedSound | None, span_s: tuple[Fraction, Fraction]) -> Iterator[Message]:
+    """Encode the sound of a cut, and tell what the cut is."""
+    if sound is not None:
+        with closing(sound):
+            yield from sound.encode(*span_s)
     left_out = ["sound"] if sound is not None and sound.missing else []
     yield {"format": FORM, "starts_s": float(span_s[0]), "ends_s": float(span_s[1]), "left_out": left_out}, None
 
@@ -413,7 +613,8 @@ class CutReader:
     - `{"facts": path}`: `read_facts`, a message.
     - `{"copy": path, "out", "stretch", "formats", "facts"}`: `copy_stretch`, or `encode_stretch` where packets cannot
       be copied; its last message then says `why`.
-    - `{"encode": path, "out", "stretch", "facts"}`: `encode_stretch`.
+    - `{"encode": path, "out", "stretch", "facts"}`: `join_stretch`, or `encode_stretch` where ends cannot be
+      joined with what lies between; its last message then says `whole`, why.
     - `{"still": path, "time_s", "width"}`: the bytes of a JPEG.
     """
 
@@ -430,12 +631,14 @@ class CutReader:
 
     def _cut(self, task: dict[str, Any], facts: FileFacts) -> Iterator[Message]:
         stretch = Fraction(task["stretch"][0]), Fraction(task["stretch"][1])
-        path, why = task.get("copy") or task["encode"], {}
-        if "copy" in task:
-            try:
-                yield from copy_stretch(path, task["out"], stretch, task["formats"], self._limits, facts.timecode_at)
-                return
-            except UncopyableError as error:
-                why = {"why": str(error)}
-        for header, _ in encode_stretch(path, task["out"], stretch, facts, self._limits):
+        path, out, why = task.get("copy") or task["encode"], task["out"], {}
+        try:
+            if "copy" in task:
+                yield from copy_stretch(path, out, stretch, task["formats"], self._limits, facts.timecode_at)
+            else:
+                yield from join_stretch(path, out, stretch, facts, self._limits)
+            return
+        except UncopyableError as error:
+            why = {"why" if "copy" in task else "whole": str(error)}
+        for header, _ in encode_stretch(path, out, stretch, facts, self._limits):
             yield {**header, **why}, None
