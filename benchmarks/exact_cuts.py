@@ -25,6 +25,7 @@ from pathlib import Path
 
 import av
 import numpy as np
+from av.video.frame import PictureType
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
@@ -106,8 +107,11 @@ def made_film(path: Path, height: int, folder: Path) -> Path:
         options = {"preset": "medium", "crf": "20", "x264-params": f"keyint={round(2 * fps)}"}
         stream = target.add_stream("libx264", rate=fps, options=options)
         for frame in source.decode(video=0):
-            stream.width, stream.height = frame.width * height // frame.height // 2 * 2, height
-            target.mux(stream.encode(frame.reformat(stream.width, stream.height, "yuv420p")))
+            if not stream.codec_context.is_open:
+                stream.width, stream.height = frame.width * height // frame.height // 2 * 2, height
+            scaled = frame.reformat(stream.width, stream.height, "yuv420p")
+            scaled.pict_type = PictureType.NONE
+            target.mux(stream.encode(scaled))
         target.mux(stream.encode(None))
     return out
 

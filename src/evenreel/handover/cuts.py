@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import av
 import numpy as np
+from av.bitstream import BitStreamFilterContext
 from av.codec.context import Flags
 from av.packet import Packet as AnyPacket
 from av.video.codeccontext import VideoCodecContext
@@ -31,18 +32,6 @@ from av.video.frame import PictureType, VideoFrame
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
 from evenreel.handover.frames import SAME_TIME_S, FileFacts, FrameRate, read_facts, slack_of
-from evenreel.handover.h264 import (
-    IDR,
-    PPS,
-    PROFILES,
-    RARE,
-    SPS,
-    ParameterSets,
-    UnjoinableError,
-    framed,
-    kind_of,
-    units_of,
-)
 from evenreel.media import open_video
 from evenreel.media.encode import add_h264, encoded, even_sided
 from evenreel.media.opening import FFMPEG_ERRORS, choose_stream, codec_name, copy_options, open_file, packets_of
@@ -373,16 +362,6 @@ class EncodedSound:
 
 FORM = "mp4"
 OPTIONS = {"preset": "medium", "crf": "18"}
-_ALIKE = (
-    "width",
-    "height",
-    "pix_fmt",
-    "sample_aspect_ratio",
-    "color_range",
-    "colorspace",
-    "color_primaries",
-    "color_trc",
-)
 TICKS = 90_000  # in a second, of the clock of a film whose frame rate varies
 _FASTEST = 240  # frames a second that such a film is looked at
 
@@ -427,26 +406,43 @@ def encode_stretch(
         raise cannot_write(error) from error
 
 
+IDR, SPS, PPS, DELIMITER = 5, 7, 8, 9  # types of NAL units
+PROFILES = {66: "baseline", 77: "main", 100: "high"}  # of pictures 4:2:0 with 8 bits, by what x264 calls them
+START = b"\0\0\0\1"  # of a NAL unit
+_RARE = "its form of H.264 is rare"
+_ALIKE = ("width", "height", "pix_fmt", "sample_aspect_ratio")
+_COLOURS = ("color_range", "colorspace", "color_primaries", "color_trc")
+
+
 def join_stretch(
     path: str, out: str, stretch: tuple[Fraction, Fraction], facts: FileFacts, limits: MediaLimits
 ) -> Iterator[Message]:
-    """Cut a stretch of H.264 to the frame, as an mp4 file: encode its ends, and copy what lies between."""
+    """Cut a stretch of H.264 to the frame, as an mp4 file: encode its ends, and copy what lies between.
+
+    Pictures of two encoders can stand in one track where each names parameter sets of an id of its own, and both sets
+    are in the file's one `avcC` box (ISO/IEC 14496-15, 5.3.3). A player changes from one to the other at an IDR
+    picture, and needs nothing from within the stream.
+    """
     if not facts.steady:
         raise UncopyableError("its frame rate varies")
-    first, stop = _numbers(stretch, facts)
+    (first, stop), fps = _numbers(stretch, facts), facts.own_fps
     with closing(Source(path, limits, 1)) as source:
         begin = source.clock.timestamp(source.clock.offset_s)
     try:
-        film = _JoinedFilm(path, begin, facts.own_fps, limits)
-        middle, end, delay = yield from film.middle(first, stop)
-        parts = film.encoded(range(first, middle.start)), film.copied(middle), film.encoded(range(middle.stop, end))
-        with av.open(out, "w", format=FORM, options={"movflags": "+faststart"}) as target:
+        with (
+            open_file(path, copy_options(limits)) as container,
+            av.open(out, "w", format=FORM, options={"movflags": "+faststart"}) as target,
+        ):
+            film = _JoinedFilm(container, choose_stream(container, limits), begin, fps)
+            middle, end, delay = yield from film.middle(first, stop)
+            parts = film.encoded(range(first, middle.start)), film.copied(middle), film.encoded(range(middle.stop, end))
             if timecode := facts.timecode_at(stretch[0]):
                 target.metadata["timecode"] = timecode
             stream, sound = film.add_to(target), EncodedSound.of(path, limits, target)
-            for place, (number, data, is_key) in enumerate(itertools.chain(*parts)):
-                packet = AnyPacket(data)
-                packet.time_base, packet.duration, packet.is_keyframe = 1 / facts.own_fps, 1, is_key
+            for place, (number, units, is_key) in enumerate(itertools.chain(*parts)):
+                kept = [START + unit for unit in units if kind_of(unit) not in {SPS, PPS, DELIMITER}]
+                packet = AnyPacket(b"".join(kept))
+                packet.time_base, packet.duration, packet.is_keyframe = 1 / fps, 1, is_key
                 packet.pts, packet.dts, packet.stream = number - first, place - delay, stream
                 target.mux_one(packet)
                 yield {}, None
@@ -454,31 +450,24 @@ def join_stretch(
                 yield said and said | {"copied": [middle.start, middle.stop]}, None
     except OSError as error:
         raise cannot_write(error) from error
-    except UnjoinableError as error:
-        raise UncopyableError(str(error)) from error
     except FFMPEG_ERRORS as error:
-        raise UncopyableError(f"its pictures cannot be joined with others ({error})") from error
+        raise UncopyableError(f"its pictures cannot be joined ({error})") from error
 
 
 class _JoinedFilm:
     """A film whose pictures are numbered from the first on, at a steady rate.
 
-    Each part of a cut comes as the number of a picture, the bytes of its packet, and whether that is a key frame.
+    A part of a cut comes as the number of each picture, the NAL units of its packet, and whether that is a key frame.
     """
 
-    def __init__(self, path: str, begin: int, fps: Fraction, limits: MediaLimits) -> None:
-        self._path, self._begin, self._fps, self._limits = path, begin, fps, limits
-        with open_file(path, copy_options(limits)) as container:
-            stream = choose_stream(container, limits)
-            codec, self._time_base = stream.codec_context, time_base_of(stream)
-            if codec.name != "h264" or container.format.name in JOINABLE | WITHOUT_PTS:
-                raise UncopyableError("only H.264 in mp4, mov and Matroska is copied in part")
-            if codec.pix_fmt not in {"yuv420p", "yuvj420p"} or codec.width % 2 or codec.height % 2:
-                raise UncopyableError(RARE)
-            self._sets = ParameterSets.of(bytes(codec.extradata or b""))
-            most = self._sets.references()
-        x264 = f"sps-id={self._sets.free_id()}:ref={max(1, most)}:b-pyramid=none:stitchable=1"
-        self._options = {**OPTIONS, "crf": "16", "profile": PROFILES[self._sets.profile], "x264-params": x264}
+    def __init__(self, container: InputContainer, stream: VideoStream, begin: int, fps: Fraction) -> None:
+        self._container, self._stream, self._begin, self._fps = container, stream, begin, fps
+        self._sets: list[bytes] = []  # of parameters, for what is copied
+        codec = stream.codec_context
+        if codec.name != "h264" or container.format.name in JOINABLE | WITHOUT_PTS:
+            raise UncopyableError("only H.264 in mp4, mov and Matroska is copied in part")
+        if codec.width % 2 or codec.height % 2 or codec.pix_fmt not in {"yuv420p", "yuvj420p"}:
+            raise UncopyableError(_RARE)
 
     def middle(self, first: int, stop: int) -> Generator[Message, None, tuple[range, int, int]]:
         """Find what can be copied, the end of the pictures, and by how many places one is read before it is shown.
@@ -486,13 +475,12 @@ class _JoinedFilm:
         The copy begins with an IDR picture, past which none after it looks back. It ends with the last packet with
         which all pictures are there up to the last one shown: none of them needs one that is left out.
         """
-        seen, start, end, top, delay = set[int](), 0, 0, 0, 1
-        for packet in self._packets(first):
-            number = self._number(packet)
-            if not seen:
-                if number < first or not packet.is_keyframe or IDR not in map(kind_of, self._units(packet)):
+        seen, start, end, top, delay = set[int](), stop, 0, 0, 1
+        for number, units, _ in self._read(first):
+            if not seen and number < stop:
+                if number < first or IDR not in map(kind_of, units):
                     continue
-                start = top = number
+                start, top, self._sets = number, number, [unit for unit in units if kind_of(unit) in {SPS, PPS}]
             if number < start or number in seen or start + len(seen) >= stop:
                 break
             delay, top = max(delay, len(seen) - (number - start)), max(top, number)
@@ -508,83 +496,91 @@ class _JoinedFilm:
 
     def add_to(self, target: OutputContainer) -> VideoStream:
         """Add a stream that is described as the film's, with the parameter sets of the ends beside its own."""
-        with open_file(self._path, copy_options(self._limits)) as container:
-            stream = target.add_stream_from_template(choose_stream(container, self._limits))
-            others = ParameterSets.of(bytes(self._new_encoder(container).extradata or b""))
-            if others.profile != self._sets.profile:
-                raise UnjoinableError(RARE)
-            stream.codec_context.extradata = self._sets.joined(others)
-            stream.time_base = 1 / self._fps
+        stream = target.add_stream_from_template(self._stream)
+        sets = self._sets + _units(self._encoder().extradata or b"")
+        sps = sorted((unit for unit in sets if kind_of(unit) == SPS), key=lambda unit: unit[3], reverse=True)
+        if len({unit[1] for unit in sps}) != 1:  # of profiles; the first unit's level, the highest, is the file's
+            raise UncopyableError(_RARE)
+        sets = [*sps, *(unit for unit in sets if kind_of(unit) == PPS)]
+        stream.codec_context.extradata, stream.time_base = b"".join(START + unit for unit in sets), 1 / self._fps
         return stream
 
-    def copied(self, part: range) -> Iterator[tuple[int, bytes, bool]]:
-        left = len(part)
-        for packet in self._packets(part.start):
-            number = self._number(packet)
-            if left == len(part) and number != part.start:
-                continue
-            units = list(self._units(packet))
-            if any(kind_of(unit) in {SPS, PPS} and unit not in self._sets.sps + self._sets.pps for unit in units):
+    def copied(self, part: range) -> Iterator[tuple[int, list[bytes], bool]]:
+        from_start = itertools.dropwhile(lambda packet: packet[0] != part.start, self._read(part.start))
+        for packet in itertools.islice(from_start, len(part)):
+            if any(kind_of(unit) in {SPS, PPS} and unit not in self._sets for unit in packet[1]):
                 raise UncopyableError("its parameter sets change on the way")
-            left -= 1
-            yield number, framed(units), packet.is_keyframe
-            if not left:
-                return
+            yield packet
 
-    def encoded(self, part: range) -> Iterator[tuple[int, bytes, bool]]:
+    def encoded(self, part: range) -> Iterator[tuple[int, list[bytes], bool]]:
         """Decode and encode pictures; they are not converted on the way."""
         if not part:
             return
-        with open_file(self._path, copy_options(self._limits)) as container:
-            stream, encoder, wanted = choose_stream(container, self._limits), self._new_encoder(container), part.start
-            stream.thread_type = "AUTO"
-            _seek(container, stream, self._timestamp(wanted))
-            for frame in container.decode(stream):
-                if frame.pts is None or self._number(frame) < wanted:
-                    continue
-                if self._number(frame) != wanted or frame.is_corrupt:
-                    raise UncopyableError("a picture at its ends is missing or damaged")
-                frame.pts, frame.time_base, frame.pict_type = wanted, 1 / self._fps, PictureType.NONE
-                yield from map(_packed, encoder.encode(frame))
-                wanted += 1
-                if wanted == part.stop:
-                    break
-            yield from map(_packed, encoder.encode(None))
-        if wanted != part.stop:
-            raise UncopyableError("a picture at its ends is missing or damaged")
+        encoder = self._encoder()
+        self._seek(part.start)
+        frames = (frame for frame in self._container.decode(self._stream) if self._number(frame) >= part.start)
+        for number in (*part, None):
+            frame = None if number is None else next(frames, None)
+            if number is not None:
+                if frame is None or self._number(frame) != number or frame.is_corrupt or frame.interlaced_frame:
+                    raise UncopyableError("a picture at its ends is missing, damaged or interlaced")
+                frame.pts, frame.time_base, frame.pict_type = number, 1 / self._fps, PictureType.NONE
+            for packet in encoder.encode(frame):
+                yield _shown_at(packet), _units(packet), packet.is_keyframe
 
-    def _new_encoder(self, container: InputContainer) -> VideoCodecContext:
-        like = choose_stream(container, self._limits).codec_context
+    def _encoder(self) -> VideoCodecContext:
+        profiles = {unit[1] for unit in self._sets if kind_of(unit) == SPS}
+        taken = {first_number(unit[4 if kind_of(unit) == SPS else 1 :]) for unit in self._sets}
+        profile, free = PROFILES.get(min(profiles, default=0)), set(range(1, 32)) - taken  # x264 takes ids up to 31
+        if profile is None or not free:
+            raise UncopyableError(_RARE)
         encoder = VideoCodecContext.create("libx264", "w")
-        for name in _ALIKE:
-            if (value := getattr(like, name)) is not None:
+        for name in (*_ALIKE, *_COLOURS):
+            if (value := getattr(self._stream.codec_context, name)) is not None:
                 setattr(encoder, name, value)
-        encoder.time_base, encoder.framerate, encoder.options = 1 / self._fps, self._fps, self._options
+        encoder.options = {**OPTIONS, "crf": "14", "profile": profile}
+        encoder.options |= {"x264-params": f"sps-id={min(free)}:b-pyramid=none:stitchable=1"}
+        encoder.time_base, encoder.framerate = 1 / self._fps, self._fps
         encoder.flags |= Flags.global_header  # its parameter sets do not come with its packets
         encoder.open()
         return encoder
 
-    def _packets(self, number: int) -> Iterator[Packet]:
-        with open_file(self._path, copy_options(self._limits)) as container:
-            stream = choose_stream(container, self._limits)
-            _seek(container, stream, self._timestamp(number))
-            yield from packets_of(container, stream)
+    def _read(self, number: int) -> Iterator[tuple[int, list[bytes], bool]]:
+        """Read packets from before a picture on; those of IDR pictures have their parameter sets with them."""
+        self._seek(number)
+        with_starts = BitStreamFilterContext("h264_mp4toannexb", self._stream)
+        for read in packets_of(self._container, self._stream):
+            if read.is_discard:
+                raise UncopyableError("a part of it is hidden by an edit list")
+            for packet in with_starts.filter(read):
+                yield self._number(packet), _units(packet), packet.is_keyframe
 
-    def _units(self, packet: Packet) -> Iterator[bytes]:
-        return units_of(bytes(packet), self._sets.length_bytes)
+    def _seek(self, number: int) -> None:
+        at = self._begin + math.floor(number / self._fps / time_base_of(self._stream))
+        if not _seek(self._container, self._stream, at):
+            raise UncopyableError("it cannot be sought")
 
     def _number(self, one: Packet | VideoFrame) -> int:
-        exact = (_shown_at(one) - self._begin) * self._time_base * self._fps
+        exact = (_shown_at(one) - self._begin) * time_base_of(self._stream) * self._fps
         if abs(exact - round(exact)) > Fraction(1, 4):
             raise UncopyableError("its pictures do not all follow at one rate")
         return round(exact)
 
-    def _timestamp(self, number: int) -> int:
-        return self._begin + math.floor(number / self._fps / self._time_base)
+
+def _units(packet: Packet | bytes) -> list[bytes]:
+    """The NAL units after start codes; none of them ends with 0."""
+    return [unit for part in bytes(packet).split(START[1:])[1:] if (unit := part.rstrip(b"\0"))]
 
 
-def _packed(packet: Packet) -> tuple[int, bytes, bool]:
-    return _shown_at(packet), framed(list(units_of(bytes(packet), 0))), packet.is_keyframe
+def kind_of(unit: bytes) -> int:
+    return unit[0] & 31
+
+
+def first_number(data: bytes) -> int:
+    """The unsigned Exp-Golomb number (ITU-T H.264, 9.1) that some bytes begin with, such as a parameter set's id."""
+    bits = "".join(f"{byte:08b}" for byte in data[:8])
+    zeros = bits.index("1")
+    return int(bits[zeros : 2 * zeros + 1], 2) - 1
 
 
 def _numbers(stretch: tuple[Fraction, Fraction], facts: FileFacts) -> tuple[int, int]:

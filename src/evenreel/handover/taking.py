@@ -463,6 +463,9 @@ def _seconds(frames: int, fps: Fraction) -> str:
     return f"{frames * fps.denominator}/{fps.numerator}s" if frames else "0s"
 
 
+_Fields = dict[str, Any]  # of an element of XML: `@` names an attribute, a list several of one name
+
+
 def as_xmeml(takes: Sequence[CheckedTake], title: str) -> str:
     """Write stretches, one after another, as a sequence of Final Cut Pro 7 (xmeml 5), as Premiere Pro writes it.
 
@@ -474,66 +477,41 @@ def as_xmeml(takes: Sequence[CheckedTake], title: str) -> str:
     rate, at = mode(take.facts.rate for take in takes), 0
     shown = next(take.facts for take in takes if take.facts.rate == rate)
     channels = sorted({channel for take in takes for channel in _channels(take.facts)}, reverse=True)
-    rows: dict[tuple[bool, int] | None, list[dict[str, Any]]] = {None: [], **{channel: [] for channel in channels}}
+    rows: dict[tuple[bool, int] | None, list[_Fields]] = {None: [], **{channel: [] for channel in channels}}
     files = dict[str, int]()
     for number, take in enumerate(takes, 1):
         facts, share, known = take.facts, rate.fps / take.facts.fps, take.take.path in files
         first, stop = math.floor(take.frames.start * share), math.ceil(take.frames.stop * share)
         file = files.setdefault(take.take.path, len(files) + 1)
-        mine = [None, *_channels(facts)]
-        links = [
-            {
-                "linkclipref": f"clipitem-{number}-{place}",
-                "mediatype": "audio" if row else "video",
-                "trackindex": channels.index(row) + 1 if row else 1,
-                "clipindex": len(rows[row]) + 1,
-            }
-            for place, row in enumerate(mine)
-        ]
-        for place, row in enumerate(mine):
-            item = {
-                "@id": f"clipitem-{number}-{place}",
-                "masterclipid": f"masterclip-{file}",
-                "name": xml_text(take.take.name),
-                "enabled": "TRUE",
-                "duration": math.ceil(facts.frame_count * share),
-                "rate": _rate(rate),
-                "start": at,
-                "end": at + stop - first,
-                "in": first,
-                "out": stop,
-                "file": {"@id": f"file-{file}", **({} if known or row else _file(take))},
-            }
+        mine, links = [None, *_channels(facts)], list[_Fields]()
+        for row in mine:
+            item: _Fields = {"linkclipref": f"clipitem-{number}-{len(links)}", "mediatype": "audio" if row else "video"}
+            place = channels.index(row) + 1 if row else 1
+            links.append({**item, "trackindex": place, "clipindex": len(rows[row]) + 1})
+        about: _Fields = {"masterclipid": f"masterclip-{file}", "name": xml_text(take.take.name), "enabled": "TRUE"}
+        about |= {"duration": math.ceil(facts.frame_count * share), "rate": _rate(rate)}
+        about |= {"start": at, "end": at + stop - first, "in": first, "out": stop}
+        at += stop - first
+        for row, link in zip(mine, links, strict=True):
+            item = {"@id": link["linkclipref"], **about}
+            item["file"] = {"@id": f"file-{file}", **({} if known or row else _file(take))}
             if row:
                 item["@premiereChannelType"] = "stereo" if row[0] else "mono"
                 item["sourcetrack"] = {"mediatype": "audio", "trackindex": 1 - row[1]}
             rows[row].append(item | {"link": links, "logginginfo": {"lognote": _words(take)}})
-        at += stop - first
-    sound: dict[str, Any] = {
-        "numOutputChannels": 2,
-        "format": {"samplecharacteristics": {"depth": 16, "samplerate": shown.sound_rate}},
-        "track": [
-            {
-                "@currentExplodedTrackIndex": -place if stereo else 0,
-                "@totalExplodedTrackCount": 2 if stereo else 1,
-                "@premiereTrackType": "Stereo" if stereo else "Mono",
-                "clipitem": rows[stereo, place],
-                "outputchannelindex": 1 - place if stereo else 1,
-            }
-            for stereo, place in channels
-        ],
-    }
-    video = {"format": {"samplecharacteristics": _picture(shown)}, "track": {"clipitem": rows[None]}}
-    sequence = {
-        "@explodedTracks": "true",
-        "name": xml_text(title),
-        "duration": at,
-        "rate": _rate(rate),
-        "timecode": _timecode(rate, 0),
-        "media": {"video": video, **({"audio": sound} if channels else {})},
-    }
+    tracks = list[_Fields]()
+    for stereo, minus in channels:
+        exploded = {"@currentExplodedTrackIndex": -minus * stereo, "@totalExplodedTrackCount": 1 + stereo}
+        track = {**exploded, "@premiereTrackType": "Stereo" if stereo else "Mono", "clipitem": rows[stereo, minus]}
+        tracks.append({**track, "outputchannelindex": 1 - minus * stereo})
+    pictures = {"format": {"samplecharacteristics": _picture(shown)}, "track": {"clipitem": rows[None]}}
+    media: _Fields = {"video": pictures}
+    if channels:
+        sampled = {"samplecharacteristics": {"depth": 16, "samplerate": shown.sound_rate}}
+        media["audio"] = {"numOutputChannels": 2, "format": sampled, "track": tracks}
+    about = {"@explodedTracks": "true", "name": xml_text(title), "duration": at, "rate": _rate(rate)}
     root = ET.Element("xmeml", version="5")
-    _fill(root, {"sequence": sequence})
+    _fill(root, {"sequence": {**about, "timecode": _timecode(rate, 0), "media": media}})
     return _document(root)
 
 
@@ -546,8 +524,7 @@ def _words(take: CheckedTake) -> str:
     return xml_text(" | ".join(take.take.pick.reason.get("words", ())))
 
 
-def _fill(parent: ET.Element, fields: dict[str, Any]) -> None:
-    """Add an element for each name, or for each of a list of values; `@` names an attribute."""
+def _fill(parent: ET.Element, fields: _Fields) -> None:
     for name, value in fields.items():
         if name.startswith("@"):
             parent.set(name[1:], str(value))
@@ -560,36 +537,30 @@ def _fill(parent: ET.Element, fields: dict[str, Any]) -> None:
                 element.text = str(one)
 
 
-def _rate(rate: FrameRate) -> dict[str, Any]:
+def _rate(rate: FrameRate) -> _Fields:
     return {"timebase": rate.base, "ntsc": "TRUE" if rate.fps.denominator == 1001 else "FALSE"}
 
 
-def _timecode(rate: FrameRate, frame: int) -> dict[str, Any]:
+def _timecode(rate: FrameRate, frame: int) -> _Fields:
     shown = {"string": rate.timecode(frame), "frame": frame, "displayformat": "DF" if rate.drop else "NDF"}
     return {"rate": _rate(rate), **shown}
 
 
-def _picture(facts: FileFacts) -> dict[str, Any]:
+def _picture(facts: FileFacts) -> _Fields:
     size = {"width": facts.width, "height": facts.height, "anamorphic": "FALSE", "pixelaspectratio": "square"}
     return {"rate": _rate(facts.rate), **size, "fielddominance": "none"}
 
 
-def _file(take: CheckedTake) -> dict[str, Any]:
-    """A file, with the address that Premiere writes: of this machine, its colon after a drive escaped."""
-    facts, url = take.facts, url_of(take.take.shown_path)
-    media: dict[str, Any] = {"video": {"samplecharacteristics": _picture(facts)}}
+def _file(take: CheckedTake) -> _Fields:
+    """A file, with the address that Premiere writes: of this machine, the colon after a drive escaped."""
+    facts, (scheme, slashes, rest) = take.facts, url_of(take.take.shown_path).partition(":///")
+    url = f"{scheme}://localhost/{rest.replace(':', '%3a')}" if slashes else scheme
+    media: _Fields = {"video": {"samplecharacteristics": _picture(facts)}}
     if facts.channels:
         sampled = {"depth": 16, "samplerate": facts.sound_rate}
         media["audio"] = {"samplecharacteristics": sampled, "channelcount": facts.channels}
-    scheme, slashes, rest = url.partition(":///")
-    return {
-        "name": xml_text(take.take.name),
-        "pathurl": f"{scheme}://localhost/{rest.replace(':', '%3a')}" if slashes else url,
-        "rate": _rate(facts.rate),
-        "duration": facts.frame_count,
-        "timecode": _timecode(facts.rate, facts.first_frame),
-        "media": media,
-    }
+    about = {"name": xml_text(take.take.name), "pathurl": url, "rate": _rate(facts.rate), "duration": facts.frame_count}
+    return {**about, "timecode": _timecode(facts.rate, facts.first_frame), "media": media}
 
 
 LISTS: dict[HandoverForm, Callable[[Sequence[CheckedTake], str], str]] = {

@@ -21,45 +21,6 @@ FILMS = {
     "baseline": {**gop(48), "profile": "baseline"},
 }
 
-PLAY = """async ([data, width, height, fps]) => {
-  const video = document.createElement("video");
-  document.body.append(video);
-  const canvas = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
-  const number = () => {
-    canvas.drawImage(video, 0, 0, width, height);
-    const { data } = canvas.getImageData(0, 0, width, height);
-    const bits = Array.from({ length: 12 }, (_, bit) => {
-      const y = Math.floor((height * (2 * Math.floor(bit / 6) + 1)) / 4);
-      const x = Math.floor((width * (2 * (bit % 6) + 1)) / 12);
-      return data[4 * (y * width + x)] > 128 ? 1 << bit : 0;
-    });
-    return bits.reduce((sum, bit) => sum + bit, 0);
-  };
-  const failed = new Promise((_, no) => (video.onerror = () => no(new Error(video.error.message))));
-  const until = (name) => Promise.race([new Promise((yes) => (video["on" + name] = yes)), failed]);
-  const next = () => new Promise((yes) => video.requestVideoFrameCallback((_, { mediaTime }) => yes(mediaTime)));
-  const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
-  video.muted = true;
-  video.src = URL.createObjectURL(new Blob([bytes], { type: "video/mp4" }));
-  await until("loadeddata");
-  const ended = until("ended"), played = [], sought = [];
-  const note = (_, { mediaTime }) => {
-    played.push([Math.round(mediaTime * fps), number()]);
-    video.requestVideoFrameCallback(note);
-  };
-  video.requestVideoFrameCallback(note);
-  await video.play();
-  await ended;
-  const shown = [...played];
-  for (let place = Math.round(video.duration * fps) - 1; place >= 0; place--) {
-    const seeking = next();
-    video.currentTime = (place + 0.5) / fps;
-    await Promise.race([seeking, failed]);
-    sought.push([place, number()]);
-  }
-  return { shown, sought, duration: video.duration };
-}"""
-
 
 @pytest.mark.parametrize("name", FILMS)
 def test_a_joined_cut_plays_and_is_sought_without_a_wrong_picture(browser: Browser, tmp_path: Path, name: str) -> None:
@@ -70,7 +31,7 @@ def test_a_joined_cut_plays_and_is_sought_without_a_wrong_picture(browser: Brows
     assert (begin, 145 < end <= 151) == (48, True)
     page = browser.new_page()
     data = base64.b64encode(made.path.read_bytes()).decode()
-    found = page.evaluate(PLAY, [data, *SIZE, float(FPS)])
+    found = page.evaluate(Path(__file__).with_name("play_frames.js").read_text(), [data, *SIZE, float(FPS)])
     page.close()
     assert found["duration"] == pytest.approx(len(WANTED) / float(FPS), abs=0.001)
     assert len(found["shown"]) > len(WANTED) / 2  # a slow machine shows not all of them
