@@ -373,9 +373,8 @@ def encode_stretch(
     span_s, clock = stretch, Fraction(TICKS)
     times_s = [stretch[0] + Fraction(n, _FASTEST) for n in range(math.ceil((stretch[1] - stretch[0]) * _FASTEST))]
     if facts.steady:  # whole frames, each looked at in its middle
-        (first, stop), fps = _numbers(stretch, facts), facts.own_fps
-        span_s, clock = _span_s(first, stop, facts), fps
-        times_s = [facts.offset_s + (number + Fraction(1, 2)) / fps for number in range(first, stop)]
+        (first, stop, span_s), clock = _steadily(stretch, facts), facts.own_fps
+        times_s = [facts.offset_s + (number + Fraction(1, 2)) / clock for number in range(first, stop)]
     given, most = GivenTimes(list(map(float, times_s))), max(limits.max_frames, len(times_s) + 1)
     stream, sound, last_pts = None, None, -1
     try:
@@ -410,8 +409,7 @@ IDR, SPS, PPS, DELIMITER = 5, 7, 8, 9  # types of NAL units
 PROFILES = {66: "baseline", 77: "main", 100: "high"}  # of pictures 4:2:0 with 8 bits, by what x264 calls them
 START = b"\0\0\0\1"  # of a NAL unit
 _RARE = "its form of H.264 is rare"
-_ALIKE = ("width", "height", "pix_fmt", "sample_aspect_ratio")
-_COLOURS = ("color_range", "colorspace", "color_primaries", "color_trc")
+_ALIKE = "width height pix_fmt sample_aspect_ratio color_range colorspace color_primaries color_trc"
 
 
 def join_stretch(
@@ -425,7 +423,7 @@ def join_stretch(
     """
     if not facts.steady:
         raise UncopyableError("its frame rate varies")
-    (first, stop), fps = _numbers(stretch, facts), facts.own_fps
+    (first, stop, span_s), fps = _steadily(stretch, facts), facts.own_fps
     with closing(Source(path, limits, 1)) as source:
         begin = source.clock.timestamp(source.clock.offset_s)
     try:
@@ -446,7 +444,7 @@ def join_stretch(
                 packet.pts, packet.dts, packet.stream = number - first, place - delay, stream
                 target.mux_one(packet)
                 yield {}, None
-            for said, _ in _with_sound(sound, _span_s(first, stop, facts)):
+            for said, _ in _with_sound(sound, span_s):
                 yield said and said | {"copied": [middle.start, middle.stop]}, None
     except OSError as error:
         raise cannot_write(error) from error
@@ -535,7 +533,7 @@ class _JoinedFilm:
         if profile is None or not free:
             raise UncopyableError(_RARE)
         encoder = VideoCodecContext.create("libx264", "w")
-        for name in (*_ALIKE, *_COLOURS):
+        for name in _ALIKE.split():
             if (value := getattr(self._stream.codec_context, name)) is not None:
                 setattr(encoder, name, value)
         encoder.options = {**OPTIONS, "crf": "14", "profile": profile}
@@ -583,15 +581,12 @@ def first_number(data: bytes) -> int:
     return int(bits[zeros : 2 * zeros + 1], 2) - 1
 
 
-def _numbers(stretch: tuple[Fraction, Fraction], facts: FileFacts) -> tuple[int, int]:
-    """Numbers of the first frame of a stretch of a steady film and of the first one after it, by its own rate."""
-    rate = FrameRate(facts.own_fps)
-    first = max(0, rate.frame_at(stretch[0] - facts.offset_s, facts.slack_s))
-    return first, max(first + 1, rate.frame_after(stretch[1] - facts.offset_s, facts.slack_s))
-
-
-def _span_s(first: int, stop: int, facts: FileFacts) -> tuple[Fraction, Fraction]:
-    return facts.offset_s + first / facts.own_fps, facts.offset_s + stop / facts.own_fps
+def _steadily(stretch: tuple[Fraction, Fraction], facts: FileFacts) -> tuple[int, int, tuple[Fraction, Fraction]]:
+    """Numbers of the first frame of a stretch of a steady film and of the first one after it, and when they begin."""
+    rate, offset_s = FrameRate(facts.own_fps), facts.offset_s
+    first = max(0, rate.frame_at(stretch[0] - offset_s, facts.slack_s))
+    stop = max(first + 1, rate.frame_after(stretch[1] - offset_s, facts.slack_s))
+    return first, stop, (offset_s + first / rate.fps, offset_s + stop / rate.fps)
 
 
 def _with_sound(sound: EncodedSound | None, span_s: tuple[Fraction, Fraction]) -> Iterator[Message]:

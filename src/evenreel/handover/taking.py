@@ -221,7 +221,9 @@ class Handover:
         elif whole := said.get("whole"):
             report.note(path.name, f"was re-encoded as a whole: {whole}")
         elif copied := said.get("copied"):
-            report.note(path.name, f"was re-encoded at its ends; {copied[1] - copied[0]:,} frames between are copied")
+            report.note(
+                path.name, f"was re-encoded at its ends; the {copied[1] - copied[0]:,} frames between are copied"
+            )
         elif not self._settings.exact:
             if early_s > 1 / facts.fps:
                 said_early = f"begins {early_s:.2f} s early, at a key frame (--exact cuts frame-accurately)"
