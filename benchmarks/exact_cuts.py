@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
@@ -53,20 +54,23 @@ class Measured:
     reasons: Counter[str] = field(default_factory=Counter)
 
 
-def decoded(path: Path, wanted: range) -> list[np.ndarray]:
+def decoded(path: Path, wanted: range) -> Iterator[np.ndarray]:
     with av.open(str(path)) as container:
-        return [frame.to_ndarray() for frame in islice(container.decode(video=0), wanted.start, wanted.stop)]
+        for frame in islice(container.decode(video=0), wanted.start, wanted.stop):
+            yield frame.to_ndarray()
 
 
-def shown(path: Path, fps: Fraction, offset_s: Fraction, wanted: range) -> list[np.ndarray]:
+def shown(path: Path, fps: Fraction, offset_s: Fraction, wanted: range) -> Iterator[np.ndarray]:
     """Pictures as a person sees them, by the colours that the file says it has."""
     times = [float(offset_s + (number + Fraction(1, 2)) / fps) for number in wanted]
     with open_video(path, LIMITS) as video:
-        return [frame.pixels.astype(float) for frame in video.frames(GivenTimes(times))]
+        for frame in video.frames(GivenTimes(times)):
+            yield frame.pixels
 
 
 def psnr(one: np.ndarray, other: np.ndarray) -> float:
-    return float(10 * np.log10(255**2 / max(1e-9, float(np.mean((one - other) ** 2)))))
+    error = np.mean((one.astype(np.float32) - other) ** 2, dtype=np.float64)
+    return float(10 * np.log10(255**2 / max(1e-9, float(error))))
 
 
 def compare(path: Path, facts: FileFacts, wanted: range, folder: Path, into: Measured) -> None:
@@ -86,17 +90,15 @@ def compare(path: Path, facts: FileFacts, wanted: range, folder: Path, into: Mea
     copied = said["joined"]["copied"]
     into.joined, into.pictures = into.joined + 1, into.pictures + len(wanted)
     into.copied += copied[1] - copied[0]
-    made, source = decoded(paths["joined"], range(len(wanted))), decoded(path, wanted)
-    if len(made) != len(wanted):
-        raise SystemExit(f"{path.name}: {len(made)} pictures for {len(wanted)}")
     begins, ends = (number - wanted.start for number in copied)
-    into.equal += sum(np.array_equal(made[k], source[k]) for k in range(begins, ends))
+    pairs = zip(decoded(paths["joined"], range(len(wanted))), decoded(path, wanted), strict=True)
+    into.equal += sum(begins <= k < ends and np.array_equal(*pair) for k, pair in enumerate(pairs))
     of_file = shown(path, fps, offset_s, wanted)
-    of_cuts = {way: shown(paths[way], fps, Fraction(0), range(len(wanted))) for way in WAYS}
-    if of_cuts["whole"][0].shape == of_cuts["joined"][0].shape == of_file[0].shape:
-        for way in WAYS:
-            pairs = zip(of_cuts[way], of_file, strict=True)
-            into.psnr[way] += [psnr(*pair) for k, pair in enumerate(pairs) if not begins <= k < ends]
+    of_cuts = [shown(paths[way], fps, Fraction(0), range(len(wanted))) for way in WAYS]
+    for k, (truth, *cuts) in enumerate(zip(of_file, *of_cuts, strict=True)):
+        if not begins <= k < ends and all(cut.shape == truth.shape for cut in cuts):
+            for way, cut in zip(WAYS, cuts, strict=True):
+                into.psnr[way].append(psnr(cut, truth))
 
 
 def made_film(path: Path, height: int, folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Cutting a stretch out of a file, by copying its packets from a key frame on, or by encoding it anew to the frame.
+"""Cutting a stretch out of a file, by copying its packets from a key frame on, or to the frame: by encoding it anew.
 
 What is shown from a key frame on needs nothing from before it, so a copy begins at the last key frame whose picture is
 on screen at the start, or before it; pictures that are shown before that key frame but come after it in the file (the
@@ -6,7 +6,8 @@ leading ones of an open group) are left out. It ends with the last packet whose 
 after the end is copied only where an earlier one may refer to it.
 
 Encoded anew, pictures become H.264 as a person sees them: upright, with square pixels, in BT.709; the first stream of
-sound becomes AAC. The frames are those on screen in the stretch, each for as long as in the file.
+sound becomes AAC. The frames are those on screen in the stretch, each for as long as in the file. Of H.264 the ends
+alone are encoded anew where they can be joined to what lies between.
 """
 
 from __future__ import annotations
@@ -449,7 +450,7 @@ def join_stretch(
     except OSError as error:
         raise cannot_write(error) from error
     except FFMPEG_ERRORS as error:
-        raise UncopyableError(f"its pictures cannot be joined ({error})") from error
+        raise UncopyableError("it is damaged, or its pictures do not fit together") from error
 
 
 class _JoinedFilm:
