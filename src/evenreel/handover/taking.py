@@ -414,39 +414,45 @@ def _reels(takes: Iterable[CheckedTake]) -> list[str]:
     return [names[take.take.path] for take in takes]
 
 
+_Fields = dict[str, Any]  # of an element of XML: `@` names an attribute, a list several of one name
+
+
 def as_fcpxml(takes: Sequence[CheckedTake], title: str) -> str:
     """Write stretches, one after another, as a project whose frame rate is the one that most have.
 
     Where a stretch begins in a sequence of another rate than its own, and how long it is there, is in whole frames of
     the sequence, so that it holds the stretch.
     """
-    rate = mode(take.facts.rate for take in takes)
-    root = ET.Element("fcpxml", version="1.12")
-    resources = _Resources(ET.SubElement(root, "resources"))
-    shown = next(take.facts for take in takes if take.facts.rate == rate)
-    event = ET.SubElement(ET.SubElement(root, "library"), "event", name=xml_text(title))
-    project = ET.SubElement(event, "project", name=xml_text(title))
-    sequence = ET.SubElement(
-        project, "sequence", format=resources.format_of(shown), tcStart="0s", tcFormat=("DF" if rate.drop else "NDF")
-    )
-    spine, at = ET.SubElement(sequence, "spine"), 0
+    rate, at, name = mode(take.facts.rate for take in takes), 0, xml_text(title)
+    formats, assets, clips = dict[str, _Fields](), dict[str, _Fields](), list[_Fields]()
+
+    def format_of(facts: FileFacts) -> str:
+        about = {"@frameDuration": _seconds(1, facts.fps), "@width": facts.width, "@height": facts.height}
+        return str(formats.setdefault(str(about), {"@id": f"r{len(formats) + 1}", **about})["@id"])
+
     for take in takes:
-        length = -(-len(take.frames) * rate.fps // take.facts.fps)  # in whole frames of the sequence
-        clip = ET.SubElement(
-            spine,
-            "asset-clip",
-            name=xml_text(take.take.name),
-            ref=resources.asset_of(take),
-            offset=_seconds(at, rate.fps),
-            start=_seconds(take.source_frames.start, take.facts.fps),
-            duration=_seconds(length, rate.fps),
-            format=resources.format_of(take.facts),
-            tcFormat="DF" if take.facts.drop else "NDF",
-        )
-        if words := _words(take):
-            ET.SubElement(clip, "note").text = words
+        facts, named, path = take.facts, {"@name": xml_text(take.take.name)}, take.take.path
+        if path not in assets:
+            assets[path] = {"@id": f"a{len(assets) + 1}", **named, "@start": _seconds(facts.first_frame, facts.fps)}
+            assets[path] |= {"@duration": _seconds(facts.frame_count, facts.fps), "@hasVideo": 1}
+            if facts.channels:
+                sound = {"@audioChannels": facts.channels, "@audioRate": facts.sound_rate}
+                assets[path] |= {"@hasAudio": 1, "@audioSources": 1, **sound}
+            file = {"@kind": "original-media", "@src": url_of(take.take.shown_path)}
+            assets[path] |= {"@format": format_of(facts), "media-rep": file}
+        length = -(-len(take.frames) * rate.fps // facts.fps)  # in whole frames of the sequence
+        clip = {"@ref": assets[path]["@id"], **named, "@format": format_of(facts), "@offset": _seconds(at, rate.fps)}
+        clip |= {"@start": _seconds(take.source_frames.start, facts.fps), "@duration": _seconds(length, rate.fps)}
+        words = {"note": _words(take)} if _words(take) else {}
+        clips.append({**clip, "@tcFormat": "DF" if facts.drop else "NDF", **words})
         at += length
-    sequence.set("duration", _seconds(at, rate.fps))
+    shown = next(take.facts for take in takes if take.facts.rate == rate)
+    sequence: _Fields = {"@format": format_of(shown), "@tcStart": "0s", "@tcFormat": "DF" if rate.drop else "NDF"}
+    sequence |= {"@duration": _seconds(at, rate.fps), "spine": {"asset-clip": clips}}
+    event = {"@name": name, "project": {"@name": name, "sequence": sequence}}
+    resources = {"format": list(formats.values()), "asset": list(assets.values())}
+    root = ET.Element("fcpxml", version="1.12")
+    _fill(root, {"resources": resources, "library": {"event": event}})
     return _document(root)
 
 
@@ -463,9 +469,6 @@ def xml_text(text: str) -> str:
 def _seconds(frames: int, fps: Fraction) -> str:
     """A time as whole frames over their exact length, such as `1001/24000s`."""
     return f"{frames * fps.denominator}/{fps.numerator}s" if frames else "0s"
-
-
-_Fields = dict[str, Any]  # of an element of XML: `@` names an attribute, a list several of one name
 
 
 def as_xmeml(takes: Sequence[CheckedTake], title: str) -> str:
@@ -574,41 +577,6 @@ LISTS: dict[HandoverForm, Callable[[Sequence[CheckedTake], str], str]] = {
     "xmeml": as_xmeml,
 }
 """Writer of each form that is one text for all stretches, with frame numbers, which a clip's rate is told for."""
-
-
-class _Resources:
-    """The formats and files that a document names, each once."""
-
-    def __init__(self, element: ET.Element) -> None:
-        self._element = element
-        self._ids: dict[tuple[object, ...], str] = {}
-
-    def format_of(self, facts: FileFacts) -> str:
-        size = {"width": str(facts.width), "height": str(facts.height)}
-        about = {"frameDuration": _seconds(1, facts.fps), **size}
-        return self._named(("format", *about.values()), "format", about)
-
-    def asset_of(self, take: CheckedTake) -> str:
-        facts = take.facts
-        about = {
-            "name": xml_text(take.take.name),
-            "start": _seconds(facts.first_frame, facts.fps),
-            "duration": _seconds(facts.frame_count, facts.fps),
-            "hasVideo": "1",
-            "format": self.format_of(facts),
-        }
-        if facts.channels:
-            sound = {"audioChannels": str(facts.channels), "audioRate": str(facts.sound_rate)}
-            about |= {"hasAudio": "1", "audioSources": "1", **sound}
-        return self._named(("asset", take.take.path), "asset", about, url_of(take.take.shown_path))
-
-    def _named(self, key: tuple[object, ...], tag: str, about: dict[str, str], url: str = "") -> str:
-        if key not in self._ids:
-            self._ids[key] = f"r{len(self._ids) + 1}"
-            element = ET.SubElement(self._element, tag, {"id": self._ids[key], **about})
-            if url:
-                ET.SubElement(element, "media-rep", kind="original-media", src=url)
-        return self._ids[key]
 
 
 STILL_PX = (320, 180)
