@@ -182,7 +182,7 @@ def test_what_cannot_be_joined_is_encoded_as_a_whole_and_says_why(
     film = replace(film, time_base=Fraction(1, 25))
     path = write_film(tmp_path / name, film)
     made = cut(path, Fraction(37, 25), Fraction(61, 25), exact=True, out=tmp_path / "cut")
-    assert why in made.said["whole"] and "copied" not in made.said
+    assert why in made.said["why"] and "copied" not in made.said
     numbers = [number for number, _ in shown(made.path)]
     assert numbers == [number for number, at in enumerate(film.times) if 37 <= at < 61]
 
@@ -191,7 +191,7 @@ def test_a_gap_far_behind_the_pictures_that_are_looked_at_is_not_joined(tmp_path
     times = [*range(450), *range(453, 520)]
     path = write_film(tmp_path / "a.mp4", Film(times, time_base=Fraction(1, 25), options=gop(GROUP)))
     made = cut(path, Fraction(400, 25), Fraction(470, 25), exact=True, out=tmp_path / "cut")
-    assert made.said["whole"] == "a picture at its ends is missing, damaged or interlaced"
+    assert made.said["why"] == "a picture at its ends is missing, damaged or interlaced"
     assert [round(at * 25) for _, at in shown(made.path)] == [at - 400 for at in times if 400 <= at < 470]
 
 
@@ -213,7 +213,7 @@ def test_parameter_sets_that_change_on_the_way_are_not_joined(tmp_path: Path) ->
                     packet.time_base, packet.stream = Fraction(1, 25), stream
                     target.mux(packet)
     made = cut(tmp_path / "a.mkv", Fraction(20, 25), Fraction(90, 25), exact=True, out=tmp_path / "cut")
-    assert made.said["whole"] == "its parameter sets change on the way"
+    assert made.said["why"] == "its parameter sets change on the way"
     assert [number for number, _ in shown(made.path)] == list(range(20, 90))
 
 

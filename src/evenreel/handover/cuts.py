@@ -603,10 +603,9 @@ class CutReader:
     """Worker that answers a task by what it has, with messages of the function that it names.
 
     - `{"facts": path}`: `read_facts`, a message.
-    - `{"copy": path, "out", "stretch", "formats", "facts"}`: `copy_stretch`, or `encode_stretch` where packets cannot
-      be copied; its last message then says `why`.
-    - `{"encode": path, "out", "stretch", "facts"}`: `join_stretch`, or `encode_stretch` where ends cannot be
-      joined with what lies between; its last message then says `whole`, why.
+    - `{"copy": path, "out", "stretch", "formats", "facts"}`: `copy_stretch`.
+    - `{"encode": path, "out", "stretch", "facts"}`: `join_stretch`. Where packets cannot be copied, both are
+      `encode_stretch`, whose last message then says `why`.
     - `{"still": path, "time_s", "width"}`: the bytes of a JPEG.
     """
 
@@ -623,14 +622,12 @@ class CutReader:
 
     def _cut(self, task: dict[str, Any], facts: FileFacts) -> Iterator[Message]:
         stretch = Fraction(task["stretch"][0]), Fraction(task["stretch"][1])
-        path, out, why = task.get("copy") or task["encode"], task["out"], {}
+        path, out = task.get("copy") or task["encode"], task["out"]
         try:
             if "copy" in task:
                 yield from copy_stretch(path, out, stretch, task["formats"], self._limits, facts.timecode_at)
             else:
                 yield from join_stretch(path, out, stretch, facts, self._limits)
-            return
         except UncopyableError as error:
-            why = {"why" if "copy" in task else "whole": str(error)}
-        for header, _ in encode_stretch(path, out, stretch, facts, self._limits):
-            yield {**header, **why}, None
+            for header, _ in encode_stretch(path, out, stretch, facts, self._limits):
+                yield {**header, "why": str(error)}, None

@@ -218,13 +218,10 @@ class Handover:
         early_s, late_s = float(checked.stretch[0]) - said["starts_s"], said["ends_s"] - float(checked.stretch[1])
         if why := said.get("why"):
             report.note(path.name, f"was re-encoded, as {why}")
-        elif whole := said.get("whole"):
-            report.note(path.name, f"was re-encoded as a whole: {whole}")
         elif copied := said.get("copied"):
-            report.note(
-                path.name, f"was re-encoded at its ends; the {copied[1] - copied[0]:,} frames between are copied"
-            )
-        elif not self._settings.exact:
+            between = f"the {copied[1] - copied[0]:,} frames between are copied"
+            report.note(path.name, f"was re-encoded at its ends; {between}")
+        else:
             if early_s > 1 / facts.fps:
                 said_early = f"begins {early_s:.2f} s early, at a key frame (--exact cuts frame-accurately)"
                 report.note(path.name, said_early)
