@@ -68,12 +68,12 @@ def test_a_stretch_of_a_clip_is_cut(place: Path, tmp_path: Path) -> None:
     assert numbers(tmp_path / "new" / names(tmp_path / "new")[0]) == list(range(48, 80))
     assert "begins 0.48 s early, at a key frame (--exact cuts frame-accurately)" in done.stdout
     again = export(place, "videos/a/tram.mp4", "2.4", "3.2", "--exact", out=tmp_path / "new")
-    assert again.returncode == 0
+    assert again.returncode == 0 and "was re-encoded at its ends; the 8 frames between are copied" in again.stdout
     assert names(tmp_path / "new")[0] == "tram 00.00.02.400-00.00.03.200 (2).mp4"
     assert numbers(tmp_path / "new" / names(tmp_path / "new")[0]) == list(range(60, 80))
 
 
-ALL = ("csv", "json", "edl", "fcpxml", "otio", "srt", "vtt", "sheet", "clip")
+ALL = ("csv", "json", "edl", "fcpxml", "xmeml", "otio", "srt", "vtt", "sheet", "clip")
 
 
 def test_a_search_is_written_in_every_form(place: Path, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_search_is_written_in_every_form(place: Path, tmp_path: Path) -> None:
     assert report["set_aside"] == []
     cut_name = "tram 00.00.00.800-00.00.02.800"  # a moment of 1.2 s is widened to 2 s
     assert names(tmp_path) == sorted(
-        [f"said_tram{suffix}" for suffix in (".csv", ".json", ".edl", ".fcpxml", ".otio", ".jpg")]
+        [f"said_tram{suffix}" for suffix in (".csv", ".json", ".edl", ".fcpxml", ".xml", ".otio", ".jpg")]
         + [f"{cut_name}{more}{suffix}" for suffix in (".mp4", ".srt", ".vtt") for more in ("", " (2)")]
     )
     with (tmp_path / "said_tram.csv").open(newline="", encoding="utf-8") as table:

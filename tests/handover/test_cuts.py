@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ import pytest
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
-from evenreel.handover.cuts import CutReader, formats_for, layout_for
+from evenreel.handover.cuts import CutReader, encode_stretch, first_number, formats_for, layout_for
 from evenreel.handover.frames import FileFacts
+from evenreel.media import open_video
+from evenreel.media.sampling import GivenTimes
 from tests.media_files import Film, gop, number_in, numbered_picture, write_film
 from tests.sound_files import Track, bursts, write_sound
 
@@ -66,7 +68,8 @@ class Cut:
     said: dict[str, Any]
 
 
-READER = CutReader(asdict(MediaLimits()))
+LIMITS = MediaLimits()
+READER = CutReader(asdict(LIMITS))
 
 
 def facts_of(path: Path) -> dict[str, Any]:
@@ -111,6 +114,112 @@ def test_an_exact_cut_holds_the_frames_of_the_stretch_and_no_other(films: Path, 
     made = cut(film(films, name), wanted.start / fps, wanted.stop / fps, exact=True, out=tmp_path / "cut")
     assert [(number, round(at * fps)) for number, at in shown(made.path)] == [(k, k - 37) for k in wanted]
     assert (made.said["format"], made.said["starts_s"]) == ("mp4", pytest.approx(float(37 / fps)))
+
+
+def planes(path: Path) -> list[np.ndarray]:
+    """Decoded pictures as they are, by a decoder that takes nothing that is not as the standard has it."""
+    with av.open(str(path)) as container:
+        container.streams.video[0].codec_context.options = {"err_detect": "explode+crccheck+bitstream+buffer"}
+        return [frame.to_ndarray() for frame in container.decode(video=0)]
+
+
+def error(path: Path, first: int, film: Path, wanted: list[int]) -> float:
+    """Mean squared difference of these pictures of a film and of a cut that begins with its picture `first`."""
+    seen = []
+    for one, begin in ((path, first), (film, 0)):
+        with open_video(one, LIMITS) as video:
+            times = GivenTimes([(number - begin + 0.5) / 25 for number in wanted])
+            seen.append(np.array([frame.pixels.astype(float) for frame in video.frames(times)]))
+    return float(np.mean((seen[0] - seen[1]) ** 2))
+
+
+JOINED = {
+    "plain.mp4": FILMS["plain.mp4"][1],
+    "film.mkv": FILMS["film.mkv"][1],
+    "pyramid.mov": {"preset": "medium", "x264-params": f"keyint={GROUP}:scenecut=0:bframes=5:b-pyramid=normal:ref=5"},
+    "main.mp4": {**gop(GROUP, b_frames=1), "profile": "main"},
+    "baseline.mp4": {**gop(GROUP), "profile": "baseline"},
+    "slices.mkv": {**gop(GROUP, b_frames=2, more=":slices=4:sps-id=1"), "profile": "high"},
+}
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_an_exact_cut_copies_what_lies_between_its_ends(tmp_path: Path, name: str) -> None:
+    """Copied pictures are the film's bit by bit, and those at the ends are nearer to it than in a whole encode."""
+    noise = np.random.default_rng(1).integers(0, 60, (11, 64, 96, 3))
+    pictures = [(numbered_picture(k) // 2 + np.roll(noise[k // 9], k, 1)).astype(np.uint8) for k in range(96)]
+    path = write_film(tmp_path / name, Film(range(96), time_base=Fraction(1, 25), options=JOINED[name]), pictures)
+    of_film, facts = planes(path), FileFacts.from_json(facts_of(path))
+    for wanted in (range(5, 75), range(24, 73), range(47, 96)):
+        stretch = Fraction(wanted.start, 25), Fraction(wanted.stop, 25)
+        made = cut(path, *stretch, exact=True, out=tmp_path / "joined.mp4")
+        begin, end = made.said["copied"]
+        assert begin == -(-wanted.start // GROUP) * GROUP
+        assert wanted.stop - end < 6  # of the last group, those are copied that need nothing after the stretch
+        assert [at for _, at in shown(made.path)] == [Fraction(k, 25) for k in range(len(wanted))]
+        copied = planes(made.path)[begin - wanted.start : end - wanted.start]
+        assert np.array_equal(copied, of_film[begin:end])
+        list(encode_stretch(str(path), str(tmp_path / "whole.mp4"), stretch, facts, LIMITS))
+        if ends := sorted(set(wanted) - set(range(begin, end))):
+            errors = [error(tmp_path / one, wanted.start, path, ends) for one in ("joined.mp4", "whole.mp4")]
+            assert errors[0] < errors[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "film", "why"),
+    [
+        ("open.mp4", Film(range(150), options=FILMS["open.mp4"][1]), "no closed group of pictures begins in it"),
+        ("a.avi", Film(range(150), options=gop(12)), "only H.264 in mp4, mov and Matroska is copied in part"),
+        ("mpeg4.mp4", Film(range(150), codec="mpeg4"), "only H.264 in mp4, mov and Matroska is copied in part"),
+        ("rare.mp4", Film(range(150), pix_fmt="yuv444p", options=gop(12)), "its form of H.264 is rare"),
+        ("fields.mp4", Film(range(150), options=gop(12, more=":tff=1")), "damaged or interlaced"),
+        ("phone.mp4", Film([*range(60), *range(63, 153)], options=gop(12)), "its frame rate varies"),
+    ],
+)
+def test_what_cannot_be_joined_is_encoded_as_a_whole_and_says_why(
+    tmp_path: Path, name: str, film: Film, why: str
+) -> None:
+    film = replace(film, time_base=Fraction(1, 25))
+    path = write_film(tmp_path / name, film)
+    made = cut(path, Fraction(37, 25), Fraction(61, 25), exact=True, out=tmp_path / "cut")
+    assert why in made.said["why"] and "copied" not in made.said
+    numbers = [number for number, _ in shown(made.path)]
+    assert numbers == [number for number, at in enumerate(film.times) if 37 <= at < 61]
+
+
+def test_a_gap_far_behind_the_pictures_that_are_looked_at_is_not_joined(tmp_path: Path) -> None:
+    times = [*range(450), *range(453, 520)]
+    path = write_film(tmp_path / "a.mp4", Film(times, time_base=Fraction(1, 25), options=gop(GROUP)))
+    made = cut(path, Fraction(400, 25), Fraction(470, 25), exact=True, out=tmp_path / "cut")
+    assert made.said["why"] == "a picture at its ends is missing, damaged or interlaced"
+    assert [round(at * 25) for _, at in shown(made.path)] == [at - 400 for at in times if 400 <= at < 470]
+
+
+def test_parameter_sets_that_change_on_the_way_are_not_joined(tmp_path: Path) -> None:
+    """A film whose second half brings sets along that are not those in its head."""
+    options = {"x264-params": f"keyint={GROUP}:scenecut=0:repeat-headers=1", "preset": "ultrafast"}
+    films = [
+        write_film(tmp_path / f"{number}.h264", Film(range(48), time_base=Fraction(1, 25), options=more), pictures)
+        for number, more in enumerate((options, {**options, "x264-params": options["x264-params"] + ":ref=4"}))
+        for pictures in [[numbered_picture(48 * number + k) for k in range(48)]]
+    ]
+    with av.open(str(tmp_path / "a.mkv"), "w") as target:
+        for number, film in enumerate(films):
+            with av.open(str(film)) as source:
+                if not number:
+                    stream = target.add_stream_from_template(source.streams.video[0])
+                for place, packet in enumerate(one for one in source.demux(video=0) if one.size):
+                    packet.pts = packet.dts = 48 * number + place
+                    packet.time_base, packet.stream = Fraction(1, 25), stream
+                    target.mux(packet)
+    made = cut(tmp_path / "a.mkv", Fraction(20, 25), Fraction(90, 25), exact=True, out=tmp_path / "cut")
+    assert made.said["why"] == "its parameter sets change on the way"
+    assert [number for number, _ in shown(made.path)] == list(range(20, 90))
+
+
+def test_numbers_of_parameter_sets_are_read_as_in_the_standards_table() -> None:
+    for number, bits in ((0, "1"), (1, "010"), (2, "011"), (3, "00100"), (6, "00111"), (8, "0001001")):
+        assert first_number(bytes([int(f"{bits:1<8}", 2), 255])) == number
 
 
 def test_a_stretch_within_one_frame_gives_that_frame(films: Path, tmp_path: Path) -> None:

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import random
+import urllib.parse
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -33,7 +35,17 @@ from evenreel.handover.picks import (
     stretches_of,
     widened,
 )
-from evenreel.handover.taking import SheetCell, as_csv, as_edl, as_fcpxml, as_otio, by_rate, sheet_jpeg, subtitles
+from evenreel.handover.taking import (
+    SheetCell,
+    as_csv,
+    as_edl,
+    as_fcpxml,
+    as_otio,
+    as_xmeml,
+    by_rate,
+    sheet_jpeg,
+    subtitles,
+)
 from evenreel.media.picture import to_jpeg
 from evenreel.speech import Transcript, Utterance
 
@@ -54,9 +66,9 @@ Read = list[tuple[str, int, int]]
 """Names, first frames by the file's timecode and numbers of frames of the clips of a timeline."""
 
 
-def facts(rate: FrameRate, timecode: str | None = None, sounds: int = 1) -> FileFacts:
+def facts(rate: FrameRate, timecode: str | None = None, channels: int = 2) -> FileFacts:
     times = Fraction(0), Fraction(1, 10**6), Fraction(2 * HOURS)  # of the first frame, of a rounding, of all
-    return FileFacts(rate.fps, rate.fps, True, rate.drop, timecode, *times, 1920, 1080, sounds, "mp4")
+    return FileFacts(rate.fps, rate.fps, True, rate.drop, timecode, *times, 1920, 1080, channels, "mp4")
 
 
 def take_of(name: str, its: FileFacts, frames: range) -> CheckedTake:
@@ -84,6 +96,8 @@ def read_list(adapter: str, text: str, of: FrameRate) -> Read:
         rate = of.base * 1000 / 1001 if of.drop else float(of.base)  # it drops at the rates of television alone
         options = {"rate": rate}
     timeline = otio.adapters.read_from_string(text, adapter, **options)
+    if isinstance(timeline, otio.schema.SerializableCollection):  # an event of Final Cut
+        (timeline,) = timeline
     for clip in timeline.video_tracks()[0]:
         assert isinstance(clip, otio.schema.Clip)
         assert clip.source_range.start_time.rate == pytest.approx(rate, rel=1e-9)
@@ -118,6 +132,7 @@ FORMS: dict[str, Callable[[Sequence[CheckedTake], str], str]] = {
     "otio_json": as_otio,
     "cmx_3600": as_edl,
     "fcpx_xml": as_fcpxml,
+    "fcp_xml": as_xmeml,
 }
 """By OpenTimelineIO's name of what reads it."""
 
@@ -169,13 +184,115 @@ def test_a_project_of_mixed_rates_holds_each_stretch_at_its_own_rate() -> None:
     assert [clip.get("start") for clip in clips] == ["25/25s", "100100/60000s", "25/25s"]
     assert [clip.get("duration") for clip in clips] == ["25/25s", "26/25s", "25/25s"]
     assert [clip.get("offset") for clip in clips] == ["0s", "25/25s", "51/25s"]
-    assert (root.find("project").get("name"), root.find(".//sequence").get("duration")) == ("t <&>", "76/25s")
+    assert (root.find(".//project").get("name"), root.find(".//sequence").get("duration")) == ("t <&>", "76/25s")
     formats = {one.get("id"): one.get("frameDuration") for one in root.findall("./resources/format")}
     assert [formats[clip.get("format")] for clip in clips] == ["1/25s", "1001/60000s", "1/25s"]
 
 
+NAMES = ["Straße am Übergang.mp4", "100% & <more>.mp4", "a\ufffeb\uffff.mp4", "tab\tand\x08.mp4", "東京 \udcff.mp4"]
+
+
+@pytest.mark.parametrize("write", [as_fcpxml, as_xmeml])
+@pytest.mark.parametrize("name", NAMES)
+def test_any_name_gives_a_document_that_is_read_and_an_address_that_leads_back(
+    write: Callable[[Sequence[CheckedTake], str], str], name: str
+) -> None:
+    take = take_of(name, facts(RATES["25"]), range(25))
+    take.take.pick.reason["words"] = [name]
+    text = write([take], name).encode("utf-8", "replace")
+    assert text.splitlines()[1] in {b"<!DOCTYPE fcpxml>", b"<!DOCTYPE xmeml>"}
+    root = ET.fromstring(text)
+    (url,) = [one.get("src") or one.text for one in (*root.iter("media-rep"), *root.iter("pathurl"))]
+    assert url.isascii() and url.startswith("file:///v/" if write is as_fcpxml else "file://localhost/v/")
+    assert os.fsdecode(urllib.parse.unquote_to_bytes(url)).endswith(f"/v/{name}")
+
+
+def items(text: str, kind: str) -> list[list[ET.Element]]:
+    """The clips of each track of a sequence."""
+    return [track.findall("clipitem") for track in ET.fromstring(text).findall(f"./sequence/media/{kind}/track")]
+
+
+def numbers(item: ET.Element) -> list[int]:
+    return [int(item.findtext(name)) for name in ("start", "end", "in", "out")]
+
+
+def test_a_clip_of_another_rate_than_its_sequence_is_counted_at_the_rate_of_the_sequence() -> None:
+    """As Premiere and Resolve read it: 2 s into a film of 25 frames a second is frame 60 of a sequence of 30."""
+    made = [take_of("a.mp4", facts(RATES["30"]), range(30, 60)) for _ in range(2)]
+    made.insert(1, take_of("b.mp4", facts(RATES["25"], "10:00:00:00"), range(50, 76)))
+    text = as_xmeml(made, "t")
+    (clips,) = items(text, "video")
+    assert [numbers(clip) for clip in clips] == [[0, 30, 30, 60], [30, 62, 60, 92], [62, 92, 30, 60]]
+    assert [clip.findtext("rate/timebase") for clip in clips] == ["30"] * 3
+    about = clips[1].find("file")
+    assert (about.findtext("rate/timebase"), about.findtext("duration")) == ("25", str(2 * HOURS * 25))
+    assert about.findtext("timecode/string") == "10:00:00:00"
+    (_, other, _), _ = otio.adapters.read_from_string(text, "fcp_xml").tracks
+    read = other.source_range
+    assert read.start_time.to_seconds() == 36_002.0
+    assert read.duration.to_seconds() * 25 >= 26  # whole frames of the sequence, which hold the stretch
+
+
+def test_sound_is_linked_to_its_picture_and_has_a_track_for_each_channel() -> None:
+    films = [("a.mp4", 2), ("b.mp4", 1), ("c.mp4", 0), ("a.mp4", 2), ("d.mp4", 6)]
+    text = as_xmeml([take_of(name, facts(RATES["25"], None, count), range(25)) for name, count in films], "t")
+    (pictures,), sounds = items(text, "video"), items(text, "audio")
+    names = [[clip.findtext("name") for clip in track] for track in sounds]
+    assert names == [["a.mp4", "a.mp4"], ["a.mp4", "a.mp4"], ["b.mp4", "d.mp4"], *[["d.mp4"]] * 5]  # left, right, mono
+    for clip in (*pictures, *(one for row in sounds for one in row)):
+        linked = [
+            (pictures if kind == "video" else sounds[int(track) - 1])[int(place) - 1]
+            for _, kind, track, place in ([part.text for part in link] for link in clip.findall("link"))
+        ]
+        assert [link.findtext("linkclipref") for link in clip.findall("link")] == [one.get("id") for one in linked]
+        assert clip in linked and {one.findtext("start") for one in linked} == {clip.findtext("start")}
+        assert len(linked) == 1 + films[pictures.index(linked[0])][1]
+    described = [one.findtext("name") for one in ET.fromstring(text).iter("file") if len(one)]
+    assert described == ["a.mp4", "b.mp4", "c.mp4", "d.mp4"]  # each once, then by its id
+    read = otio.adapters.read_from_string(text, "fcp_xml")
+    assert [track.kind for track in read.tracks] == ["Video"] + ["Audio"] * 7  # two of stereo are one
+
+
+def test_clips_and_files_are_described_as_premiere_does_in_a_list_of_its_own(shared_data: Path) -> None:
+    theirs = ET.parse(shared_data / "editors" / "otio_premiere_example.xml").getroot()
+    ours = ET.fromstring(as_xmeml([take_of("a.mp4", facts(RATES["30"]), range(30))], "t"))
+    for path in ("media/video/track/clipitem", "media/audio/track/clipitem"):
+        known = {one for clip in theirs.findall(f"./sequence/{path}") for one in paths_of(clip)}
+        assert set(paths_of(ours.find(f"./sequence/{path}"))) <= known
+
+
+def paths_of(element: ET.Element, above: str = "") -> list[str]:
+    below = [one for child in element for one in paths_of(child, f"{above}/{child.tag}")]
+    return [above, *(f"{above}@{name}" for name in element.attrib), *below]
+
+
+DTD = {  # of FCPXML 1.12, as far as it is written here: what an element may hold, and its attributes
+    "fcpxml": ("resources library", "version"),
+    "resources": ("format asset", ""),
+    "format": ("", "id frameDuration width height"),
+    "asset": ("media-rep", "id name start duration hasVideo format hasAudio audioSources audioChannels audioRate"),
+    "media-rep": ("", "kind src"),  # since 1.10 an asset has no `src` of its own
+    "library": ("event", ""),
+    "event": ("project", "name"),
+    "project": ("sequence", "name"),
+    "sequence": ("spine", "format duration tcStart tcFormat"),
+    "spine": ("asset-clip", ""),
+    "asset-clip": ("note", "name ref offset start duration format tcFormat"),
+    "note": ("", ""),
+}
+
+
+def test_an_fcpxml_document_has_what_its_type_allows() -> None:
+    made = [take_of("a.mp4", facts(RATES["29.97 df"]), range(25)), take_of("b.mp4", facts(RATES["25"]), range(9))]
+    root = ET.fromstring(as_fcpxml(made, "t"))
+    for element in root.iter():
+        children, attributes = (set(names.split()) for names in DTD[element.tag])
+        assert (set(element.attrib), {child.tag for child in element}) == (attributes, children)
+    assert (root.get("version"), [child.tag for child in root]) == ("1.12", ["resources", "library"])
+
+
 def test_a_timeline_has_a_gap_where_a_film_is_silent() -> None:
-    made = [take_of("a.mp4", facts(RATES["25"]), range(25)), take_of("b.mp4", facts(RATES["25"], sounds=0), range(9))]
+    made = [take_of("a.mp4", facts(RATES["25"]), range(25)), take_of("b.mp4", facts(RATES["25"], channels=0), range(9))]
     read = otio.adapters.read_from_string(as_otio(made, "t"), "otio_json")
     pictures, sound = read.tracks
     assert [type(item).__name__ for item in sound] == ["Clip", "Gap"]

@@ -86,10 +86,10 @@ def test_several_files_come_as_one_and_what_is_left_out_is_told(client: TestClie
 
 def test_lists_name_files_from_the_indexed_folder_on(client: TestClient, ids: dict[str, str], served: Served) -> None:
     stretches = ((ids["star.mp4"], 1.0, 2.0), (ids["heart.mp4"], 0.5, 2.5))
-    for form in ("edl", "fcpxml", "otio", "csv", "json"):
+    for form, suffix in (*((one, one) for one in ("edl", "fcpxml", "otio", "csv", "json")), ("xmeml", "xml")):
         answer = ask(client, form, *stretches, title="trams")
         assert answer.status_code == 200, answer.text
-        assert answer.headers["content-disposition"] == f'attachment; filename="trams.{form}"'
+        assert answer.headers["content-disposition"] == f'attachment; filename="trams.{suffix}"'
         assert str(served.videos.parent) not in answer.text
         assert "star.mp4" in answer.text
     assert list(served.settings.cache.glob("export-*")) == []  # nothing of what was made stays

@@ -8,17 +8,19 @@ from typing import Annotated, Literal, get_args
 from evenreel.config import OptionForm
 from evenreel.errors import UsageError
 
-HandoverForm = Literal["clip", "csv", "json", "edl", "fcpxml", "otio", "srt", "vtt", "sheet"]
+HandoverForm = Literal["clip", "csv", "json", "edl", "fcpxml", "xmeml", "otio", "srt", "vtt", "sheet"]
 """Cuts, tables, lists for editors, subtitles of each stretch, or one picture with a still of each."""
 
 FORMS: tuple[HandoverForm, ...] = get_args(HandoverForm)
 A_FILE_EACH = frozenset({"clip", "srt", "vtt"})  # forms that are a file for each stretch; the others are one for all
-SUFFIXES = {"csv": ".csv", "json": ".json", "edl": ".edl", "fcpxml": ".fcpxml", "otio": ".otio", "sheet": ".jpg"}
+FOR_EDITORS = frozenset({"edl", "fcpxml", "xmeml", "otio"})  # forms that editing programs find the files by
+SUFFIXES = {**{name: f".{name}" for name in ("csv", "json", "edl", "fcpxml", "otio")}, "xmeml": ".xml", "sheet": ".jpg"}
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "json": "application/json",
     "edl": "text/plain; charset=utf-8",
     "fcpxml": "application/xml",
+    "xmeml": "application/xml",
     "otio": "application/json",
     "srt": "application/x-subrip",
     "vtt": "text/vtt; charset=utf-8",
@@ -35,8 +37,9 @@ class HandoverSettings:
     """How clips are exported.
 
     Attributes:
-        forms: what to write: clip (video files), csv, json, edl (CMX3600), fcpxml, otio, srt or vtt (what is said in
-            each clip), sheet (one picture with a still of each); may be given several times.
+        forms: what to write: clip (video files), csv, json, edl (CMX3600), fcpxml, xmeml (Final Cut Pro 7 XML, for
+            Premiere Pro), otio, srt or vtt (what is said in each clip), sheet (one picture with a still of each); may
+            be given several times.
         exact: cut frame-accurately (re-encodes). Otherwise a clip is copied, from the key frame before its start.
         handles_s: seconds to add before and after each clip.
         language: language of subtitles, such as en or pt-BR; None for the first there is.

@@ -1,4 +1,4 @@
-"""Cutting a stretch out of a file, by copying its packets from a key frame on, or by encoding it anew to the frame.
+"""Cutting a stretch out of a file, by copying its packets from a key frame on, or to the frame: by encoding it anew.
 
 What is shown from a key frame on needs nothing from before it, so a copy begins at the last key frame whose picture is
 on screen at the start, or before it; pictures that are shown before that key frame but come after it in the file (the
@@ -6,12 +6,14 @@ leading ones of an open group) are left out. It ends with the last packet whose 
 after the end is copied only where an earlier one may refer to it.
 
 Encoded anew, pictures become H.264 as a person sees them: upright, with square pixels, in BT.709; the first stream of
-sound becomes AAC. The frames are those on screen in the stretch, each for as long as in the file.
+sound becomes AAC. The frames are those on screen in the stretch, each for as long as in the file. Of H.264 the ends
+alone are encoded anew where they can be joined to what lies between.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -22,6 +24,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import av
 import numpy as np
+from av.bitstream import BitStreamFilterContext
+from av.codec.context import Flags
+from av.packet import Packet as AnyPacket
+from av.video.codeccontext import VideoCodecContext
+from av.video.frame import PictureType, VideoFrame
 
 from evenreel.config import MediaLimits
 from evenreel.errors import MediaError
@@ -39,7 +46,6 @@ if TYPE_CHECKING:
 
     from av.audio.stream import AudioStream
     from av.container import InputContainer, OutputContainer
-    from av.packet import Packet as AnyPacket
     from av.stream import Stream
     from av.video.stream import VideoStream
 
@@ -133,7 +139,7 @@ def _key_frame(
     return found
 
 
-def _shown_at(packet: Packet) -> int:
+def _shown_at(packet: Packet | VideoFrame) -> int:
     if packet.pts is None:
         raise UncopyableError("its packets do not say when they are shown")
     return packet.pts
@@ -368,11 +374,8 @@ def encode_stretch(
     span_s, clock = stretch, Fraction(TICKS)
     times_s = [stretch[0] + Fraction(n, _FASTEST) for n in range(math.ceil((stretch[1] - stretch[0]) * _FASTEST))]
     if facts.steady:  # whole frames, each looked at in its middle
-        rate, fps = FrameRate(facts.own_fps), facts.own_fps
-        first = max(0, rate.frame_at(stretch[0] - facts.offset_s, facts.slack_s))
-        stop = max(first + 1, rate.frame_after(stretch[1] - facts.offset_s, facts.slack_s))
-        span_s, clock = (facts.offset_s + first / fps, facts.offset_s + stop / fps), fps
-        times_s = [facts.offset_s + (number + Fraction(1, 2)) / fps for number in range(first, stop)]
+        (first, stop, span_s), clock = _steadily(stretch, facts), facts.own_fps
+        times_s = [facts.offset_s + (number + Fraction(1, 2)) / clock for number in range(first, stop)]
     given, most = GivenTimes(list(map(float, times_s))), max(limits.max_frames, len(times_s) + 1)
     stream, sound, last_pts = None, None, -1
     try:
@@ -398,11 +401,200 @@ def encode_stretch(
                 if packet.pts == last_pts:  # the last picture stays to the end of the stretch
                     packet.duration = max(1, round((span_s[1] - span_s[0]) * clock) - last_pts)
                 target.mux_one(packet)
-            if sound is not None:
-                with closing(sound):
-                    yield from sound.encode(*span_s)
+            yield from _with_sound(sound, span_s)
     except OSError as error:
         raise cannot_write(error) from error
+
+
+IDR, SPS, PPS, DELIMITER = 5, 7, 8, 9  # types of NAL units
+PROFILES = {66: "baseline", 77: "main", 100: "high"}  # of pictures 4:2:0 with 8 bits, by what x264 calls them
+START = b"\0\0\0\1"  # of a NAL unit
+_RARE = "its form of H.264 is rare"
+_ALIKE = "width height pix_fmt sample_aspect_ratio color_range colorspace color_primaries color_trc"
+
+
+def join_stretch(
+    path: str, out: str, stretch: tuple[Fraction, Fraction], facts: FileFacts, limits: MediaLimits
+) -> Iterator[Message]:
+    """Cut a stretch of H.264 to the frame, as an mp4 file: encode its ends, and copy what lies between.
+
+    Pictures of two encoders can stand in one track where each names parameter sets of an id of its own, and both sets
+    are in the file's one `avcC` box (ISO/IEC 14496-15, 5.3.3). A player changes from one to the other at an IDR
+    picture, and needs nothing from within the stream.
+    """
+    if not facts.steady:
+        raise UncopyableError("its frame rate varies")
+    (first, stop, span_s), fps = _steadily(stretch, facts), facts.own_fps
+    with closing(Source(path, limits, 1)) as source:
+        begin = source.clock.timestamp(source.clock.offset_s)
+    try:
+        with (
+            open_file(path, copy_options(limits)) as container,
+            av.open(out, "w", format=FORM, options={"movflags": "+faststart"}) as target,
+        ):
+            film = _JoinedFilm(container, choose_stream(container, limits), begin, fps)
+            middle, end, delay = yield from film.middle(first, stop)
+            parts = film.encoded(range(first, middle.start)), film.copied(middle), film.encoded(range(middle.stop, end))
+            if timecode := facts.timecode_at(stretch[0]):
+                target.metadata["timecode"] = timecode
+            stream, sound = film.add_to(target), EncodedSound.of(path, limits, target)
+            for place, (number, units, is_key) in enumerate(itertools.chain(*parts)):
+                kept = [START + unit for unit in units if kind_of(unit) not in {SPS, PPS, DELIMITER}]
+                packet = AnyPacket(b"".join(kept))
+                packet.time_base, packet.duration, packet.is_keyframe = 1 / fps, 1, is_key
+                packet.pts, packet.dts, packet.stream = number - first, place - delay, stream
+                target.mux_one(packet)
+                yield {}, None
+            for said, _ in _with_sound(sound, span_s):
+                yield said and said | {"copied": [middle.start, middle.stop]}, None
+    except OSError as error:
+        raise cannot_write(error) from error
+    except FFMPEG_ERRORS as error:
+        raise UncopyableError("it is damaged, or its pictures do not fit together") from error
+
+
+class _JoinedFilm:
+    """A film whose pictures are numbered from the first on, at a steady rate.
+
+    A part of a cut comes as the number of each picture, the NAL units of its packet, and whether that is a key frame.
+    """
+
+    def __init__(self, container: InputContainer, stream: VideoStream, begin: int, fps: Fraction) -> None:
+        self._container, self._stream, self._begin, self._fps = container, stream, begin, fps
+        self._sets: list[bytes] = []  # of parameters, for what is copied
+        codec = stream.codec_context
+        if codec.name != "h264" or container.format.name in JOINABLE | WITHOUT_PTS:
+            raise UncopyableError("only H.264 in mp4, mov and Matroska is copied in part")
+        if codec.width % 2 or codec.height % 2 or codec.pix_fmt not in {"yuv420p", "yuvj420p"}:
+            raise UncopyableError(_RARE)
+
+    def middle(self, first: int, stop: int) -> Generator[Message, None, tuple[range, int, int]]:
+        """Find what can be copied, the end of the pictures, and by how many places one is read before it is shown.
+
+        The copy begins with an IDR picture, past which none after it looks back. It ends with the last packet with
+        which all pictures are there up to the last one shown: none of them needs one that is left out.
+        """
+        seen, start, end, top, delay = set[int](), stop, 0, 0, 1
+        for number, units, _ in self._read(first):
+            if not seen and number < stop:
+                if number < first or IDR not in map(kind_of, units):
+                    continue
+                start, top, self._sets = number, number, [unit for unit in units if kind_of(unit) in {SPS, PPS}]
+            if number < start or number in seen or start + len(seen) >= stop:
+                break
+            delay, top = max(delay, len(seen) - (number - start)), max(top, number)
+            seen.add(number)
+            if top - start + 1 == len(seen):
+                end = top + 1
+            yield {}, None
+        else:  # the film ends before the stretch does
+            stop = min(stop, top + 1)
+        if end <= start:
+            raise UncopyableError("no closed group of pictures begins in it")
+        return range(start, end), stop, delay
+
+    def add_to(self, target: OutputContainer) -> VideoStream:
+        """Add a stream that is described as the film's, with the parameter sets of the ends beside its own."""
+        stream = target.add_stream_from_template(self._stream)
+        sets = self._sets + _units(self._encoder().extradata or b"")
+        sps = sorted((unit for unit in sets if kind_of(unit) == SPS), key=lambda unit: unit[3], reverse=True)
+        if len({unit[1] for unit in sps}) != 1:  # of profiles; the first unit's level, the highest, is the file's
+            raise UncopyableError(_RARE)
+        sets = [*sps, *(unit for unit in sets if kind_of(unit) == PPS)]
+        stream.codec_context.extradata, stream.time_base = b"".join(START + unit for unit in sets), 1 / self._fps
+        return stream
+
+    def copied(self, part: range) -> Iterator[tuple[int, list[bytes], bool]]:
+        from_start = itertools.dropwhile(lambda packet: packet[0] != part.start, self._read(part.start))
+        for packet in itertools.islice(from_start, len(part)):
+            if any(kind_of(unit) in {SPS, PPS} and unit not in self._sets for unit in packet[1]):
+                raise UncopyableError("its parameter sets change on the way")
+            yield packet
+
+    def encoded(self, part: range) -> Iterator[tuple[int, list[bytes], bool]]:
+        """Decode and encode pictures; they are not converted on the way."""
+        if not part:
+            return
+        encoder = self._encoder()
+        self._seek(part.start)
+        frames = (frame for frame in self._container.decode(self._stream) if self._number(frame) >= part.start)
+        for number in (*part, None):
+            frame = None if number is None else next(frames, None)
+            if number is not None:
+                if frame is None or self._number(frame) != number or frame.is_corrupt or frame.interlaced_frame:
+                    raise UncopyableError("a picture at its ends is missing, damaged or interlaced")
+                frame.pts, frame.time_base, frame.pict_type = number, 1 / self._fps, PictureType.NONE
+            for packet in encoder.encode(frame):
+                yield _shown_at(packet), _units(packet), packet.is_keyframe
+
+    def _encoder(self) -> VideoCodecContext:
+        profiles = {unit[1] for unit in self._sets if kind_of(unit) == SPS}
+        taken = {first_number(unit[4 if kind_of(unit) == SPS else 1 :]) for unit in self._sets}
+        profile, free = PROFILES.get(min(profiles, default=0)), set(range(1, 32)) - taken  # x264 takes ids up to 31
+        if profile is None or not free:
+            raise UncopyableError(_RARE)
+        encoder = VideoCodecContext.create("libx264", "w")
+        for name in _ALIKE.split():
+            if (value := getattr(self._stream.codec_context, name)) is not None:
+                setattr(encoder, name, value)
+        encoder.options = {**OPTIONS, "crf": "14", "profile": profile}
+        encoder.options |= {"x264-params": f"sps-id={min(free)}:b-pyramid=none:stitchable=1"}
+        encoder.time_base, encoder.framerate = 1 / self._fps, self._fps
+        encoder.flags |= Flags.global_header  # its parameter sets do not come with its packets
+        encoder.open()
+        return encoder
+
+    def _read(self, number: int) -> Iterator[tuple[int, list[bytes], bool]]:
+        """Read packets from before a picture on; those of IDR pictures have their parameter sets with them."""
+        self._seek(number)
+        with_starts = BitStreamFilterContext("h264_mp4toannexb", self._stream)
+        for read in packets_of(self._container, self._stream):
+            if read.is_discard:
+                raise UncopyableError("a part of it is hidden by an edit list")
+            for packet in with_starts.filter(read):
+                yield self._number(packet), _units(packet), packet.is_keyframe
+
+    def _seek(self, number: int) -> None:
+        at = self._begin + math.floor(number / self._fps / time_base_of(self._stream))
+        if not _seek(self._container, self._stream, at):
+            raise UncopyableError("it cannot be sought")
+
+    def _number(self, one: Packet | VideoFrame) -> int:
+        exact = (_shown_at(one) - self._begin) * time_base_of(self._stream) * self._fps
+        if abs(exact - round(exact)) > Fraction(1, 4):
+            raise UncopyableError("its pictures do not all follow at one rate")
+        return round(exact)
+
+
+def _units(packet: Packet | bytes) -> list[bytes]:
+    """The NAL units after start codes; none of them ends with 0."""
+    return [unit for part in bytes(packet).split(START[1:])[1:] if (unit := part.rstrip(b"\0"))]
+
+
+def kind_of(unit: bytes) -> int:
+    return unit[0] & 31
+
+
+def first_number(data: bytes) -> int:
+    """The unsigned Exp-Golomb number (ITU-T H.264, 9.1) that some bytes begin with, such as a parameter set's id."""
+    bits = "".join(f"{byte:08b}" for byte in data[:8])
+    zeros = bits.index("1")
+    return int(bits[zeros : 2 * zeros + 1], 2) - 1
+
+
+def _steadily(stretch: tuple[Fraction, Fraction], facts: FileFacts) -> tuple[int, int, tuple[Fraction, Fraction]]:
+    """Numbers of the first frame of a stretch of a steady film and of the first one after it, and when they begin."""
+    rate, offset_s = FrameRate(facts.own_fps), facts.offset_s
+    first = max(0, rate.frame_at(stretch[0] - offset_s, facts.slack_s))
+    stop = max(first + 1, rate.frame_after(stretch[1] - offset_s, facts.slack_s))
+    return first, stop, (offset_s + first / rate.fps, offset_s + stop / rate.fps)
+
+
+def _with_sound(sound: EncodedSound | None, span_s: tuple[Fraction, Fraction]) -> Iterator[Message]:
+    """Encode the sound of a cut, and tell what the cut is."""
+    if sound is not None:
+        with closing(sound):
+            yield from sound.encode(*span_s)
     left_out = ["sound"] if sound is not None and sound.missing else []
     yield {"format": FORM, "starts_s": float(span_s[0]), "ends_s": float(span_s[1]), "left_out": left_out}, None
 
@@ -411,9 +603,9 @@ class CutReader:
     """Worker that answers a task by what it has, with messages of the function that it names.
 
     - `{"facts": path}`: `read_facts`, a message.
-    - `{"copy": path, "out", "stretch", "formats", "facts"}`: `copy_stretch`, or `encode_stretch` where packets cannot
-      be copied; its last message then says `why`.
-    - `{"encode": path, "out", "stretch", "facts"}`: `encode_stretch`.
+    - `{"copy": path, "out", "stretch", "formats", "facts"}`: `copy_stretch`.
+    - `{"encode": path, "out", "stretch", "facts"}`: `join_stretch`. Where packets cannot be copied, both are
+      `encode_stretch`, whose last message then says `why`.
     - `{"still": path, "time_s", "width"}`: the bytes of a JPEG.
     """
 
@@ -430,12 +622,12 @@ class CutReader:
 
     def _cut(self, task: dict[str, Any], facts: FileFacts) -> Iterator[Message]:
         stretch = Fraction(task["stretch"][0]), Fraction(task["stretch"][1])
-        path, why = task.get("copy") or task["encode"], {}
-        if "copy" in task:
-            try:
-                yield from copy_stretch(path, task["out"], stretch, task["formats"], self._limits, facts.timecode_at)
-                return
-            except UncopyableError as error:
-                why = {"why": str(error)}
-        for header, _ in encode_stretch(path, task["out"], stretch, facts, self._limits):
-            yield {**header, **why}, None
+        path, out = task.get("copy") or task["encode"], task["out"]
+        try:
+            if "copy" in task:
+                yield from copy_stretch(path, out, stretch, task["formats"], self._limits, facts.timecode_at)
+            else:
+                yield from join_stretch(path, out, stretch, facts, self._limits)
+        except UncopyableError as error:
+            for header, _ in encode_stretch(path, out, stretch, facts, self._limits):
+                yield {**header, "why": str(error)}, None

@@ -130,8 +130,9 @@ class FileFacts:
     duration_s: Fraction  # when the last frame leaves it
     width: int  # size of the picture as it is shown, in pixels
     height: int
-    sounds: int  # number of streams of sound
+    channels: int  # of its first stream of sound; 0 where it has none
     container: str  # FFmpeg's name of its format
+    sound_rate: int = 48_000  # of that stream, in samples a second
     counted: int | None = None  # number of frames that the file says it has; None where it does not
     note: str = ""  # what is unusual, in a sentence; empty for nothing
 
@@ -181,7 +182,8 @@ def read_facts(path: str | os.PathLike[str], limits: MediaLimits) -> FileFacts:
     with closing(Source(path, limits, 1)) as source:
         guessed, average, slack_s = source.stream.guessed_rate, source.stream.average_rate, slack_of(source.stream)
         offset_s = Fraction(source.clock.offset_s).limit_denominator(1_000_000)
-        sounds = len(source.container.streams.audio)
+        sound = next(iter(source.container.streams.audio), None)
+        heard = None if sound is None else sound.codec_context  # None for a codec that FFmpeg does not know
         streams = (source.container, *source.container.streams)
         tags = (value for one in streams for name, value in one.metadata.items() if name.lower() == "timecode")
         tag = next(tags, None)
@@ -206,7 +208,8 @@ def read_facts(path: str | os.PathLike[str], limits: MediaLimits) -> FileFacts:
         duration_s=Fraction(DOUBTFUL_S if info.duration_s is None else info.duration_s).limit_denominator(1_000_000),
         width=info.width,
         height=info.height,
-        sounds=sounds,
+        channels=0 if sound is None else max(1, heard.channels if heard else 0),
+        sound_rate=(heard and heard.rate) or 48_000,
         container=info.container,
         counted=info.frame_count,
         note=", and ".join(filter(None, (counted, refused))),

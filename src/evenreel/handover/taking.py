@@ -1,7 +1,7 @@
 """Stretches of an open library exported in one call: found, read by a process of its own, written.
 
-EDL (CMX3600), FCPXML and OTIO are short texts that are written here: nothing has to be installed for them, and rates
-stay fractions (OpenTimelineIO's adapter of FCPXML has none for 24000/1001 and reads 30000/1001 as 29).
+EDL (CMX3600), FCPXML, xmeml and OTIO are short texts that are written here: nothing has to be installed for them, and
+rates stay fractions (OpenTimelineIO's adapter of FCPXML has none for 24000/1001 and reads 30000/1001 as 29).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import tempfile
 import urllib.parse
@@ -217,7 +218,10 @@ class Handover:
         early_s, late_s = float(checked.stretch[0]) - said["starts_s"], said["ends_s"] - float(checked.stretch[1])
         if why := said.get("why"):
             report.note(path.name, f"was re-encoded, as {why}")
-        elif not self._settings.exact:
+        elif copied := said.get("copied"):
+            between = f"the {copied[1] - copied[0]:,} frames between are copied"
+            report.note(path.name, f"was re-encoded at its ends; {between}")
+        else:
             if early_s > 1 / facts.fps:
                 said_early = f"begins {early_s:.2f} s early, at a key frame (--exact cuts frame-accurately)"
                 report.note(path.name, said_early)
@@ -324,7 +328,7 @@ LONGEST_REEL = 8  # characters of a reel's name in CMX3600
 
 def as_otio(takes: Sequence[CheckedTake], title: str) -> str:
     """Write stretches one after another, pictures and sound on a track each, as OpenTimelineIO's JSON."""
-    kinds = {"V1": "Video", "A1": "Audio"} if any(take.facts.sounds for take in takes) else {"V1": "Video"}
+    kinds = {"V1": "Video", "A1": "Audio"} if any(take.facts.channels for take in takes) else {"V1": "Video"}
     tracks = [
         _otio("Track.1", name=name, kind=kind, children=[_otio_item(take, silent=kind == "Audio") for take in takes])
         for name, kind in kinds.items()
@@ -348,7 +352,7 @@ def _otio_item(take: CheckedTake, *, silent: bool) -> dict[str, Any]:
 
     facts, pick = take.facts, take.take.pick
     source_range = timed(take.source_frames.start, len(take.source_frames))
-    if silent and not facts.sounds:
+    if silent and not facts.channels:
         return _otio("Gap.1", source_range=source_range)
     reason = {name: value for name, value in pick.reason.items() if value is not None}
     about = {"clip_id": pick.clip_id, "start_s": str(take.stretch[0]), "end_s": str(take.stretch[1]), **reason}
@@ -390,7 +394,7 @@ def by_rate(takes: Sequence[CheckedTake], title: str) -> list[tuple[str, list[Ch
 def url_of(path: str) -> str:
     """Return the address of a file for lists of editors: `file:` for a full path, else a relative one."""
     pure = PurePath(path)
-    return pure.as_uri() if pure.is_absolute() else urllib.parse.quote(pure.as_posix())
+    return pure.as_uri() if pure.is_absolute() else urllib.parse.quote(os.fsencode(pure.as_posix()))
 
 
 def _reels(takes: Iterable[CheckedTake]) -> list[str]:
@@ -407,45 +411,158 @@ def _reels(takes: Iterable[CheckedTake]) -> list[str]:
     return [names[take.take.path] for take in takes]
 
 
+_Fields = dict[str, Any]  # of an element of XML: `@` names an attribute, a list several of one name
+
+
 def as_fcpxml(takes: Sequence[CheckedTake], title: str) -> str:
     """Write stretches, one after another, as a project whose frame rate is the one that most have.
 
     Where a stretch begins in a sequence of another rate than its own, and how long it is there, is in whole frames of
     the sequence, so that it holds the stretch.
     """
-    rate = mode(take.facts.rate for take in takes)
-    root = ET.Element("fcpxml", version="1.8")
-    resources = _Resources(ET.SubElement(root, "resources"))
-    shown = next(take.facts for take in takes if take.facts.rate == rate)
-    project = ET.SubElement(root, "project", name=printable(title))
-    sequence = ET.SubElement(
-        project, "sequence", format=resources.format_of(shown), tcStart="0s", tcFormat=("DF" if rate.drop else "NDF")
-    )
-    spine, at = ET.SubElement(sequence, "spine"), 0
+    rate, at, name = mode(take.facts.rate for take in takes), 0, xml_text(title)
+    formats, assets, clips = dict[str, _Fields](), dict[str, _Fields](), list[_Fields]()
+
+    def format_of(facts: FileFacts) -> str:
+        about = {"@frameDuration": _seconds(1, facts.fps), "@width": facts.width, "@height": facts.height}
+        return str(formats.setdefault(str(about), {"@id": f"r{len(formats) + 1}", **about})["@id"])
+
     for take in takes:
-        length = -(-len(take.frames) * rate.fps // take.facts.fps)  # in whole frames of the sequence
-        clip = ET.SubElement(
-            spine,
-            "asset-clip",
-            name=printable(take.take.name),
-            ref=resources.asset_of(take),
-            offset=_seconds(at, rate.fps),
-            start=_seconds(take.source_frames.start, take.facts.fps),
-            duration=_seconds(length, rate.fps),
-            format=resources.format_of(take.facts),
-            tcFormat="DF" if take.facts.drop else "NDF",
-        )
-        if words := take.take.pick.reason.get("words"):
-            ET.SubElement(clip, "note").text = printable(" | ".join(words))
+        facts, named, path = take.facts, {"@name": xml_text(take.take.name)}, take.take.path
+        if path not in assets:
+            assets[path] = {"@id": f"a{len(assets) + 1}", **named, "@start": _seconds(facts.first_frame, facts.fps)}
+            assets[path] |= {"@duration": _seconds(facts.frame_count, facts.fps), "@hasVideo": 1}
+            if facts.channels:
+                sound = {"@audioChannels": facts.channels, "@audioRate": facts.sound_rate}
+                assets[path] |= {"@hasAudio": 1, "@audioSources": 1, **sound}
+            file = {"@kind": "original-media", "@src": url_of(take.take.shown_path)}
+            assets[path] |= {"@format": format_of(facts), "media-rep": file}
+        length = -(-len(take.frames) * rate.fps // facts.fps)  # in whole frames of the sequence
+        clip = {"@ref": assets[path]["@id"], **named, "@format": format_of(facts), "@offset": _seconds(at, rate.fps)}
+        clip |= {"@start": _seconds(take.source_frames.start, facts.fps), "@duration": _seconds(length, rate.fps)}
+        words = {"note": _words(take)} if _words(take) else {}
+        clips.append({**clip, "@tcFormat": "DF" if facts.drop else "NDF", **words})
         at += length
-    sequence.set("duration", _seconds(at, rate.fps))
+    shown = next(take.facts for take in takes if take.facts.rate == rate)
+    sequence: _Fields = {"@format": format_of(shown), "@tcStart": "0s", "@tcFormat": "DF" if rate.drop else "NDF"}
+    sequence |= {"@duration": _seconds(at, rate.fps), "spine": {"asset-clip": clips}}
+    event = {"@name": name, "project": {"@name": name, "sequence": sequence}}
+    resources = {"format": list(formats.values()), "asset": list(assets.values())}
+    root = ET.Element("fcpxml", version="1.12")
+    _fill(root, {"resources": resources, "library": {"event": event}})
+    return _document(root)
+
+
+def _document(root: ET.Element) -> str:
     ET.indent(root)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE fcpxml>\n{ET.tostring(root, "unicode")}\n'
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE {root.tag}>\n{ET.tostring(root, "unicode")}\n'
+
+
+def xml_text(text: str) -> str:
+    """Return text in a form that XML can hold: beside what `printable` escapes, it has no U+FFFE and U+FFFF."""
+    return printable(text).replace("\ufffe", "\ufffd").replace("\uffff", "\ufffd")
 
 
 def _seconds(frames: int, fps: Fraction) -> str:
     """A time as whole frames over their exact length, such as `1001/24000s`."""
     return f"{frames * fps.denominator}/{fps.numerator}s" if frames else "0s"
+
+
+def as_xmeml(takes: Sequence[CheckedTake], title: str) -> str:
+    """Write stretches, one after another, as a sequence of Final Cut Pro 7 (xmeml 5), as Premiere Pro writes it.
+
+    Its frame rate is the one that most have. Programs read where a clip begins and ends in its file as seconds times
+    the rate of the sequence, whatever rate the file has; so that is what is written, in whole frames that hold the
+    stretch, and it is the rate that the clip names. Only the file's length and timecode are counted at its own rate.
+    Sound has a track for each channel: two that Premiere takes for one of stereo, and others for files that are not.
+    """
+    rate, at = mode(take.facts.rate for take in takes), 0
+    shown = next(take.facts for take in takes if take.facts.rate == rate)
+    channels = sorted({channel for take in takes for channel in _channels(take.facts)}, reverse=True)
+    rows: dict[tuple[bool, int] | None, list[_Fields]] = {None: [], **{channel: [] for channel in channels}}
+    files = dict[str, int]()
+    for number, take in enumerate(takes, 1):
+        facts, share, known = take.facts, rate.fps / take.facts.fps, take.take.path in files
+        first, stop = math.floor(take.frames.start * share), math.ceil(take.frames.stop * share)
+        file = files.setdefault(take.take.path, len(files) + 1)
+        mine, links = [None, *_channels(facts)], list[_Fields]()
+        for row in mine:
+            item: _Fields = {"linkclipref": f"clipitem-{number}-{len(links)}", "mediatype": "audio" if row else "video"}
+            place = channels.index(row) + 1 if row else 1
+            links.append({**item, "trackindex": place, "clipindex": len(rows[row]) + 1})
+        about: _Fields = {"masterclipid": f"masterclip-{file}", "name": xml_text(take.take.name), "enabled": "TRUE"}
+        about |= {"duration": math.ceil(facts.frame_count * share), "rate": _rate(rate)}
+        about |= {"start": at, "end": at + stop - first, "in": first, "out": stop}
+        at += stop - first
+        for row, link in zip(mine, links, strict=True):
+            item = {"@id": link["linkclipref"], **about}
+            item["file"] = {"@id": f"file-{file}", **({} if known or row else _file(take))}
+            if row:
+                item["@premiereChannelType"] = "stereo" if row[0] else "mono"
+                item["sourcetrack"] = {"mediatype": "audio", "trackindex": 1 - row[1]}
+            rows[row].append(item | {"link": links, "logginginfo": {"lognote": _words(take)}})
+    tracks = list[_Fields]()
+    for stereo, minus in channels:
+        exploded = {"@currentExplodedTrackIndex": -minus * stereo, "@totalExplodedTrackCount": 1 + stereo}
+        track = {**exploded, "@premiereTrackType": "Stereo" if stereo else "Mono", "clipitem": rows[stereo, minus]}
+        tracks.append({**track, "outputchannelindex": 1 - minus * stereo})
+    pictures = {"format": {"samplecharacteristics": _picture(shown)}, "track": {"clipitem": rows[None]}}
+    media: _Fields = {"video": pictures}
+    if channels:
+        sampled = {"samplecharacteristics": {"depth": 16, "samplerate": shown.sound_rate}}
+        media["audio"] = {"numOutputChannels": 2, "format": sampled, "track": tracks}
+    about = {"@explodedTracks": "true", "name": xml_text(title), "duration": at, "rate": _rate(rate)}
+    root = ET.Element("xmeml", version="5")
+    _fill(root, {"sequence": {**about, "timecode": _timecode(rate, 0), "media": media}})
+    return _document(root)
+
+
+def _channels(facts: FileFacts) -> list[tuple[bool, int]]:
+    """Whether a file is in stereo, and 0, -1, ... for each of its channels: tracks of sound by how they are sorted."""
+    return [(facts.channels == 2, -place) for place in range(facts.channels)]
+
+
+def _words(take: CheckedTake) -> str:
+    return xml_text(" | ".join(take.take.pick.reason.get("words", ())))
+
+
+def _fill(parent: ET.Element, fields: _Fields) -> None:
+    for name, value in fields.items():
+        if name.startswith("@"):
+            parent.set(name[1:], str(value))
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            element = ET.SubElement(parent, name)
+            if isinstance(one, dict):
+                _fill(element, one)
+            else:
+                element.text = str(one)
+
+
+def _rate(rate: FrameRate) -> _Fields:
+    return {"timebase": rate.base, "ntsc": "TRUE" if rate.fps.denominator == 1001 else "FALSE"}
+
+
+def _timecode(rate: FrameRate, frame: int) -> _Fields:
+    shown = {"string": rate.timecode(frame), "frame": frame, "displayformat": "DF" if rate.drop else "NDF"}
+    return {"rate": _rate(rate), **shown}
+
+
+def _picture(facts: FileFacts) -> _Fields:
+    size = {"width": facts.width, "height": facts.height, "anamorphic": "FALSE", "pixelaspectratio": "square"}
+    return {"rate": _rate(facts.rate), **size, "fielddominance": "none"}
+
+
+def _file(take: CheckedTake) -> _Fields:
+    """A file, with the address that Premiere writes: of this machine, the colon after a drive escaped."""
+    facts, (scheme, slashes, rest) = take.facts, url_of(take.take.shown_path).partition(":///")
+    url = f"{scheme}://localhost/{rest.replace(':', '%3a')}" if slashes else scheme
+    media: _Fields = {"video": {"samplecharacteristics": _picture(facts)}}
+    if facts.channels:
+        sampled = {"depth": 16, "samplerate": facts.sound_rate}
+        media["audio"] = {"samplecharacteristics": sampled, "channelcount": facts.channels}
+    about = {"name": xml_text(take.take.name), "pathurl": url, "rate": _rate(facts.rate), "duration": facts.frame_count}
+    return {**about, "timecode": _timecode(facts.rate, facts.first_frame), "media": media}
 
 
 LISTS: dict[HandoverForm, Callable[[Sequence[CheckedTake], str], str]] = {
@@ -454,41 +571,9 @@ LISTS: dict[HandoverForm, Callable[[Sequence[CheckedTake], str], str]] = {
     "edl": as_edl,
     "fcpxml": as_fcpxml,
     "otio": as_otio,
+    "xmeml": as_xmeml,
 }
 """Writer of each form that is one text for all stretches, with frame numbers, which a clip's rate is told for."""
-
-
-class _Resources:
-    """The formats and files that a document names, each once."""
-
-    def __init__(self, element: ET.Element) -> None:
-        self._element = element
-        self._ids: dict[tuple[object, ...], str] = {}
-
-    def format_of(self, facts: FileFacts) -> str:
-        size = {"width": str(facts.width), "height": str(facts.height)}
-        about = {"frameDuration": _seconds(1, facts.fps), **size}
-        return self._named(("format", *about.values()), "format", about)
-
-    def asset_of(self, take: CheckedTake) -> str:
-        facts = take.facts
-        about = {
-            "name": printable(take.take.name),
-            "src": url_of(take.take.shown_path),
-            "start": _seconds(facts.first_frame, facts.fps),
-            "duration": _seconds(facts.frame_count, facts.fps),
-            "hasVideo": "1",
-            "format": self.format_of(facts),
-        }
-        if facts.sounds:
-            about |= {"hasAudio": "1", "audioSources": "1"}
-        return self._named(("asset", take.take.path), "asset", about)
-
-    def _named(self, key: tuple[object, ...], tag: str, about: dict[str, str]) -> str:
-        if key not in self._ids:
-            self._ids[key] = f"r{len(self._ids) + 1}"
-            ET.SubElement(self._element, tag, {"id": self._ids[key], **about})
-        return self._ids[key]
 
 
 STILL_PX = (320, 180)

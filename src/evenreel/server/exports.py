@@ -30,7 +30,7 @@ from pydantic import BaseModel, Field
 from evenreel.errors import MediaError, NotFoundError, UsageError
 from evenreel.features.shards import read_still
 from evenreel.files import printable
-from evenreel.handover import MEDIA_TYPES, READER, HandoverForm, HandoverSettings
+from evenreel.handover import FOR_EDITORS, MEDIA_TYPES, READER, HandoverForm, HandoverSettings
 from evenreel.handover.picks import HandoverReport, Pick, Take, file_stem
 from evenreel.media.workers import Worker
 from evenreel.server.api import LATEST_S, ClipId, about, add_reading
@@ -141,7 +141,7 @@ class Exports:
         report = HandoverReport()
         near, opens = is_near(request, self._settings), self._settings.open_folders
         takes = await self._takes(wanted, report, full_paths=near and opens)
-        if near and not opens and wanted.form in {"edl", "fcpxml", "otio"}:
+        if near and not opens and wanted.form in FOR_EDITORS:
             report.note("The list", "names files without their folder; evenreel serve --open-folders writes full paths")
         spoken: dict[str, Sequence[Transcript]] = {}
         if wanted.form in {"srt", "vtt"}:

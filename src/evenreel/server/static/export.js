@@ -12,6 +12,7 @@ const FORMS = [
   ["clip", "Video", "one file for each clip"],
   ["edl", "EDL", "CMX 3600, for editing programs; one for each frame rate"],
   ["fcpxml", "FCPXML", "for Final Cut Pro and DaVinci Resolve"],
+  ["xmeml", "Premiere XML", "for Premiere Pro and DaVinci Resolve"],
   ["otio", "OTIO", "OpenTimelineIO, for editing programs"],
   ["srt", "Subtitles (SRT)", "the speech in each clip"],
   ["vtt", "Subtitles (WebVTT)", "the speech in each clip"],
