@@ -39,7 +39,7 @@ def test_every_process_is_started_by_the_one_function() -> None:
         if "sys.executable" in text:
             assert path.name == "workers.py"
         assert '"spawn"' not in text or "with safe_path()" in text, path
-    assert len(STARTED) == 4
+    assert len(STARTED) == 5
 
 
 @pytest.mark.parametrize("module", STARTED)
