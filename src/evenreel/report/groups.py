@@ -34,6 +34,8 @@ def gaps_table(found: ColumnFigures, metrics: Sequence[Metric], confidence: floa
         sure = ["" if gap.chance is None else number(gap.chance, metric), "" if gap.p is None else p_value(gap.p)]
         ends = interval(gap.gap, metric)
         rows.append([str(metric), gap.worst, gap.best, number(gap.gap.value, metric), ends, *sure])
+        for name, apart in gap.against.items():
+            rows.append([str(metric), name, "", number(apart.value, metric), interval(apart, metric), "", ""])
     heads = ["metric", "worst", "best", "gap", f"{percent(confidence)} interval", "by chance", "p"]
     return Table(heads, rows, "Gap between the best and the worst group.", left=3)
 
