@@ -55,9 +55,10 @@ def test_a_folded_text_stays_as_it_is(text: str) -> None:
     assert words(" ".join(words(text))) == words(text)
 
 
-@given(text=texts, form=st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
-def test_texts_in_any_normal_form_fold_alike(text: str, form: str) -> None:
-    assert fold(unicodedata.normalize(form, text)) == fold(text)
+@given(text=texts)
+def test_texts_in_any_normal_form_fold_alike(text: str) -> None:
+    assert fold(unicodedata.normalize("NFD", text)) == fold(unicodedata.normalize("NFC", text)) == fold(text)
+    assert fold(unicodedata.normalize("NFKD", text)) == fold(unicodedata.normalize("NFKC", text)) == fold(text)
 
 
 @given(text=texts)

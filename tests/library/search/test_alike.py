@@ -6,12 +6,14 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
 
 from evenreel.errors import UsageError
 from evenreel.library import open_library
@@ -89,14 +91,15 @@ def test_a_long_film_found_for_another_part_is_no_take_of_an_excerpt() -> None:
     assert distance(excerpt, clip(film)) == pytest.approx(0)
 
 
-def film(seed: int, count: int = 40) -> FloatArray:
+def film(seed: int, count: int = 40) -> NDArray[Any]:
     """Shots of five moments that drift, (n, 16)."""
     rng = np.random.default_rng(seed)
     return np.asarray(np.repeat(rng.normal(size=(count // 5, 16)), 5, axis=0) + 0.3 * rng.normal(size=(count, 16)))
 
 
-def timed(rows: FloatArray, first_s: float = 0.0, step_s: float = 1.0) -> ClipStretch:
-    return clip(np.asarray(rows, np.float32))._replace(times_s=first_s + step_s * np.arange(len(rows)))
+def timed(rows: NDArray[Any], first_s: float = 0.0, step_s: float = 1.0) -> ClipStretch:
+    times_s = first_s + step_s * np.arange(len(rows), dtype=np.float64)
+    return clip(np.asarray(rows, np.float32))._replace(times_s=times_s)
 
 
 def correlation(one: ClipStretch, other: ClipStretch) -> float:
@@ -162,7 +165,7 @@ def test_a_hit_is_folded_with_the_reason(tmp_path: Path) -> None:
         farthest = measure_farthest(s)
         stretches = {one.clip_id: alike._stretch_of(s, one) for one in result_of("film", "again").hits}
     assert farthest is not None and stretches["film"] and stretches["again"]
-    assert distance(stretches["film"], stretches["again"]) > farthest, "no take by distance alone"
+    assert distance(stretches["film"], stretches["again"]) > farthest.takes, "no take by distance alone"
 
 
 @pytest.fixture
@@ -251,7 +254,7 @@ def test_how_far_takes_may_be_is_measured_in_the_library(tmp_path: Path, kept: i
     half = [slow(clip(frames[at]), clip(frames[(at + 3) % 6])) for at in range(6)]
     usual, most = float(np.quantile(steps, NEIGHBOURS)), OF_ANY_TWO * float(np.median(half))
     assert (most < usual) == bound
-    assert found == pytest.approx(min(usual, most), abs=1e-3)
+    assert found == pytest.approx((min(usual, most), 3 * most), abs=2e-3)
 
 
 def test_of_very_many_hits_the_first_ones_are_compared(takes: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:

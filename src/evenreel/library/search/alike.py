@@ -9,8 +9,8 @@ any two clips (`OF_ANY_TWO`; `benchmarks/same_takes.py`). Clips in which other w
 
 The same recording, whole or a part of it, is told by how its moments change (`align`): what is left of both clips
 without their means is laid along each other, at the times of both, and has to correlate (`SAME_FILM`). What another
-codec, size or black border adds to all moments alike falls out, so that these may lie farther apart (`NEAR`); the
-moments of a still camera change by chance alone, and tell nothing (`benchmarks/same_film.py`).
+codec, size or black border adds to all moments alike falls out, so that these may lie farther apart
+(`FILM_OF_ANY_TWO`); the moments of a still camera change by chance alone, and tell nothing (`benchmarks/same_film.py`).
 
 Highlights are chosen by farthest-first traversal (Gonzalez 1985, "Clustering to minimize the maximum intercluster
 distance"): the first one is farthest from the mean of all, each further one farthest from the nearest that was chosen.
@@ -39,7 +39,7 @@ from evenreel.types import FloatArray, Shown
 
 NEIGHBOURS = 0.75  # share of all moments that follow each other in a clip which are nearer than takes may be
 OF_ANY_TWO = 1 / 8  # part of the median distance of two clips, which takes may not exceed
-NEAR = 3  # times farther apart than takes that the same recording may be
+FILM_OF_ANY_TWO = 3 / 8  # part of it that the same recording may not exceed
 SAME_FILM = 0.6  # least correlation of the changes of two clips that are one recording
 STILL = 1e-3  # variance of moments that counts as none
 FEWEST, COVERED, PHASES = 4, 0.8, 4  # moments that are laid along, share of the shorter clip, steps of a period
@@ -62,6 +62,13 @@ class ClipStretch(NamedTuple):
     times_s: Column = np.empty(0)  # (n,) of its moments, rising; none where a clip has no search's moment
 
 
+class Farthest(NamedTuple):
+    """The largest distances of clips that fold in one library."""
+
+    takes: float
+    films: float  # of one film in another form, or in part
+
+
 class Alignment(NamedTuple):
     correlation: float  # of how both change
     starts_s: float  # where the first clip begins on the clock of the second
@@ -71,7 +78,7 @@ def fold_takes(s: Snapshot, result: SearchResult) -> SearchResult:
     """Put hits that are takes of a better one under it; only the first `MOST_COMPARED` hits are compared."""
     if ("farthest",) not in s.kept:
         s.kept["farthest",] = measure_farthest(s)
-    farthest: float | None = s.kept["farthest",]
+    farthest: Farthest | None = s.kept["farthest",]
     if farthest is None:
         return result
     heads: list[tuple[Hit, ClipStretch | None, list[FoldedHit]]] = []
@@ -82,8 +89,8 @@ def fold_takes(s: Snapshot, result: SearchResult) -> SearchResult:
                 near.append((distance(stretch, other), place))
         for apart, place in sorted(near):
             head, other, under = heads[place]
-            reason, from_s = ("take", None) if apart > NEAR * farthest else _kinship(hit, stretch, head, other)
-            if apart <= farthest or reason != "take":
+            reason, from_s = ("take", None) if apart > farthest.films else _kinship(hit, stretch, head, other)
+            if apart <= farthest.takes or reason != "take":
                 time_s, far = hit.moments[0].time_s if hit.moments else None, round(max(0.0, apart), 5)
                 under.append(FoldedHit(hit.clip_id, hit.path, hit.duration_s, time_s, far, reason, from_s))
                 break
@@ -105,7 +112,7 @@ def search_folded(
         asked = min(most, max(asked + 1, ceil(MORE * k * asked / len(folded.hits))))
 
 
-def measure_farthest(s: Snapshot) -> float | None:
+def measure_farthest(s: Snapshot) -> Farthest | None:
     """Measure how far apart takes may be, on clips that lie evenly among all; None where none has frames."""
     if s.vectors is None or len(s.seen) < 2:
         return None
@@ -114,9 +121,10 @@ def measure_farthest(s: Snapshot) -> float | None:
     stretches = [ClipStretch(clip, None) for clip in clips]
     half = (len(clips) + 1) // 2
     pairs = [distance(one, stretches[(at + half) % len(clips)]) for at, one in enumerate(stretches)]
-    bound = OF_ANY_TWO * float(np.median(pairs))
+    median = float(np.median(pairs))
     steps = np.concatenate([1 - np.sum(clip[1:] * clip[:-1], axis=1) for clip in clips])
-    return bound if not len(steps) else min(bound, float(np.quantile(steps, NEIGHBOURS)))
+    usual = float(np.quantile(steps, NEIGHBOURS)) if len(steps) else np.inf
+    return Farthest(min(OF_ANY_TWO * median, usual), FILM_OF_ANY_TWO * median)
 
 
 def distance(one: ClipStretch, other: ClipStretch) -> float:
