@@ -184,5 +184,5 @@ def test_languages_are_compared_with_one_clip_by_clip() -> None:
     assert fa.high - fa.low < en.high - en.low, "the share of easy clips is in both"
     assert [row[1] for row in gaps_table(found, METRICS, 0.95).rows][:3] == ["fa", "de - en", "fa - en"]
     none = measured(corpus_with(source=SOURCES), "source=few").directions["t2v"].by["source=few"]
-    assert "no large group is 'few'" in none.notices[-1] and not none.gaps["R@1"].against
+    assert "by source=few: it is no large group" in none.notices[-1] and not none.gaps["R@1"].against
     assert not measured(corpus_with(source=SOURCES), "source").directions["t2v"].by["source"].gaps["R@1"].against

@@ -23,29 +23,16 @@ FEWEST_IN_GROUP = 30
 
 def check_columns(corpus: Corpus, columns: Iterable[str]) -> None:
     """Check that a corpus has columns to group by."""
-    for asked in columns:
-        column_values(corpus, _read(corpus, asked)[0])
-
-
-def _read(corpus: Corpus, asked: str) -> tuple[str, str | None]:
-    """The column of `COLUMN` or `COLUMN=GROUP`, and the group that others are compared with."""
-    column, _, against = asked.partition("=")
-    is_column = not against or asked in {*corpus.clips.columns, *corpus.captions.columns}
-    return (asked, None) if is_column else (column, against)
+    for column in columns:
+        column_values(corpus, column)
 
 
 def with_groups(result: DirectionResult, corpus: Corpus, settings: EvaluationSettings) -> DirectionResult:
-    """Add figures of groups of queries to a result, by each column of `settings.by`.
-
-    Where a column says nothing of the queries of this direction, a notice says why and there are no groups.
-    """
-    if not settings.by:
-        return result
+    """Add figures of groups of queries to a result by each column of `settings.by`, or a notice why there are none."""
     return replace(result, by={column: _column(result, corpus, column, settings) for column in settings.by})
 
 
-def _column(result: DirectionResult, corpus: Corpus, asked: str, settings: EvaluationSettings) -> ColumnFigures:
-    column, against = _read(corpus, asked)
+def _column(result: DirectionResult, corpus: Corpus, column: str, settings: EvaluationSettings) -> ColumnFigures:
     try:
         found = query_groups(corpus, column, result.query_ids, of_captions=result.protocol == "caption")
     except CorpusError as error:
@@ -53,11 +40,11 @@ def _column(result: DirectionResult, corpus: Corpus, asked: str, settings: Evalu
     groups = [_figures(result, found, place, settings) for place in range(len(found.names))]
     large = [place for place, one in enumerate(groups) if one.drawn >= FEWEST_IN_GROUP]
     told = _notices(result, column, found, groups, len(large))
-    if against is not None and against not in {found.names[place] for place in large}:
-        told += (f"{result.direction} by {column}: no large group is {against!r}, so nothing is compared with it.",)
+    if found.against and found.against not in {found.names[place] for place in large}:
+        told += (f"{result.direction} by {column}: it is no large group, so nothing is compared with it.",)
     if len(large) < 2:
         return ColumnFigures(tuple(groups), {}, told)
-    gaps = {str(metric): _gap(metric, result, found, large, settings, against) for metric in settings.metrics}
+    gaps = {str(metric): _gap(metric, result, found, large, settings) for metric in settings.metrics}
     return ColumnFigures(tuple(groups), {word: gap for word, gap in gaps.items() if gap}, told)
 
 
@@ -91,12 +78,7 @@ def _notices(
 
 
 def _gap(
-    metric: Metric,
-    result: DirectionResult,
-    found: QueryGroups,
-    large: list[int],
-    settings: EvaluationSettings,
-    against: str | None,
+    metric: Metric, result: DirectionResult, found: QueryGroups, large: list[int], settings: EvaluationSettings
 ) -> GroupGap | None:
     """The gap of a metric among large groups; None where the metric has no value in one of them.
 
@@ -121,12 +103,12 @@ def _gap(
     low, high = bands.ends
     most = np.inf if metric.is_rank else 100.0 * len(metric.columns)
     differences, every = {}, [found.names[place] for place in large]
-    if against in every:
-        base = every.index(against)
+    if found.against in every:
+        base = every.index(found.against)
         for place, name in enumerate(every):
             apart, wide = figures[place] - figures[base], bands.reach * bands.errors[place, base]
             if place != base:
-                differences[f"{name} - {against}"] = around(apart, apart - wide, apart + wide, (-most, most))
+                differences[f"{name} - {found.against}"] = around(apart, apart - wide, apart + wide, (-most, most))
     p = min(1.0, bands.p * len(settings.by))
     return GroupGap(*names, around(gap, low, high, (0.0, most)), p, bands.chance, differences)
 
