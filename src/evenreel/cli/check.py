@@ -35,7 +35,7 @@ from evenreel.cli.show_library import console, print_json, safe
 from evenreel.media.workers import command, last_words
 from evenreel.wording import count
 
-CLIPS = 5  # clips that are rendered for it: those that the demo's queries look for
+CLIPS = 5
 POLL_S = 0.02
 START_S, STEP_S, LEAVE_S = 120.0, 600.0, 20.0  # most seconds until a server answers, of a step, and of its end
 QUERY = "a red star on a beach"
@@ -54,10 +54,9 @@ def _hook(place: str) -> None:
     import sys
     import time
 
-    def write(call: str, host: object, port: object) -> None:
-        line = {"process": os.getpid(), "time": time.time(), "call": call, "host": host, "port": port}
+    def write(*noted: object) -> None:
         with open(place, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line, default=str) + "\n")
+            file.write(json.dumps([time.time(), os.getpid(), *noted], default=str) + "\n")
 
     def watch(event: str, given: tuple[object, ...]) -> None:
         what, _, call = event.partition(".")
@@ -69,7 +68,7 @@ def _hook(place: str) -> None:
                 write(call, address[0], address[1])
         elif call in {"getaddrinfo", "gethostbyname", "gethostbyaddr"} and given[0] is not None:
             host = given[0].decode() if isinstance(given[0], bytes) else given[0]
-            write(call, host, given[1] if call == "getaddrinfo" else None)
+            write(call, host, (*given, None)[1])
 
     write("", None, None)
     sys.addaudithook(watch)
@@ -90,9 +89,6 @@ class SocketCall:
     @property
     def loopback(self) -> bool:
         return self.port != DNS and is_loopback(self.host)
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"loopback": self.loopback}
 
 
 def is_loopback(host: str) -> bool:
@@ -122,23 +118,24 @@ class NetworkWatch:
         self._noted = self.folder / "python"
         source = f"{inspect.getsource(_hook)}\n\n_hook({str(self._noted)!r})\n"
         (self.folder / "sitecustomize.py").write_text(source, "utf-8")
-        self.strace = shutil.which(STRACE[0]) is not None and sys.platform == "linux" and self._may_trace()
-
-    def _may_trace(self) -> bool:
-        place = self.folder / "traced"
-        subprocess.run([STRACE[0], "-D", "-o", str(place), "true"], capture_output=True, check=False)
-        return place.is_file() and "execve" in place.read_text("utf-8", "replace")
+        self._traced = self.folder / "traced"
+        self._traced.write_text("", "utf-8")
+        if shutil.which(STRACE[0]) is not None and sys.platform == "linux":  # it may be forbidden to trace
+            subprocess.run([STRACE[0], "-D", "-o", str(self._traced), "true"], capture_output=True, check=False)
+        self.strace = "execve" in self._traced.read_text("utf-8", "replace")
 
     @contextlib.contextmanager
     def running(self, step: str, words: list[str]) -> Iterator[subprocess.Popen[str]]:
         """Run a command while the `with` lasts, then end it and gather what was noted."""
         self._noted.write_text("", "utf-8")
-        traced, listed, ended = self.folder / "traced", set[tuple[Any, ...]](), threading.Event()
-        traced.write_text("", "utf-8")
+        self._traced.write_text("", "utf-8")
+        listed, ended = set[tuple[Any, ...]](), threading.Event()
         path = os.pathsep.join(filter(None, (str(self.folder), os.environ.get("PYTHONPATH"))))
+        # What would ask the world by way of a proxy on this machine has to be seen to do so.
+        bare = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
         process = subprocess.Popen(
-            [*STRACE, "-o", str(traced), *words] if self.strace else words,
-            env={**os.environ, "PYTHONPATH": path},
+            [*STRACE, "-o", str(self._traced), *words] if self.strace else words,
+            env={**bare, "PYTHONPATH": path},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -161,19 +158,16 @@ class NetworkWatch:
             ended.set()
             if not self.strace:
                 looks.join()
-            for line in map(json.loads, self._noted.read_text("utf-8").splitlines()):
-                self.processes.add(line["process"])
-                if line["call"]:
-                    self._add(step, line["time"], line["process"], line["call"], line["host"], line["port"], "python")
-            for found in filter(None, map(_TRACED.match, traced.read_text("utf-8", "replace").splitlines())):
-                number, at, call, port, host = found.groups()
-                self._add(step, float(at), int(number), call, host, port, "strace")
-            for at, number, call, host, port in listed:
-                self._add(step, at, number, call, host, port, "system")
-
-    def _add(self, step: str, at: float, process: int, call: str, host: str, port: Any, seen_by: str) -> None:
-        number = int(port) if str(port).isdigit() else None
-        self.calls.append(SocketCall(round(at - self.began, 3), step, process, call, host, number, seen_by))
+            noted = [tuple(json.loads(line)) for line in self._noted.read_text("utf-8").splitlines()]
+            self.processes.update(pid for _, pid, *_ in noted)
+            lines = map(_TRACED.match, self._traced.read_text("utf-8", "replace").splitlines())
+            native = [(float(one[2]), int(one[1]), one[3], one[5], one[4]) for one in lines if one]
+            for seen_by, found in (("python", noted), ("strace", native), ("system", listed)):
+                for at, pid, call, host, port in found:
+                    if call:
+                        number = int(port) if str(port).isdigit() else None
+                        seconds = round(at - self.began, 3)
+                        self.calls.append(SocketCall(seconds, step, pid, call, host, number, seen_by))
 
     def run(self, step: str, words: list[str]) -> str | None:
         """Run a command to its end; the sentence on why it failed, or None."""
@@ -238,10 +232,7 @@ def network(
     model: Annotated[str, typer.Option(help="The model that the clips are indexed with, as in `index`.")] = "builtin",
     as_json: JsonOption = False,
 ) -> None:
-    """Index, search, export and serve a small demo, and show what was opened: exit status 1 where it left the machine.
-
-    Nothing is downloaded, but a --model that is not on this machine yet.
-    """
+    """Index, search, export and serve a small demo, and show what it opened; exit status 1 if that left the machine."""
     from evenreel.demo import make_demo_videos
 
     with tempfile.TemporaryDirectory(prefix="evenreel-check-") as place:
@@ -256,19 +247,20 @@ def network(
             or watch.run("export", command("evenreel", "export", QUERY, *out, *library))
             or watch.serve("serve", command("evenreel", "serve", "--port", "0", *library))
         )
-    outside = _show(watch, failed, as_json)
+    calls = sorted(watch.calls, key=lambda one: one.seconds)
+    outside = sum(not one.loopback for one in calls)
+    if as_json:
+        native = "strace" if watch.strace else "sampled"
+        listed = [asdict(one) | {"loopback": one.loopback} for one in calls]
+        data = {"processes": len(watch.processes), "native": native, "outside": outside, "failed": failed}
+        print_json(data | {"calls": listed})
+    else:
+        _show(watch, calls, failed, outside)
     if failed or outside:
         raise typer.Exit(EXIT_FAILED)
 
 
-def _show(watch: NetworkWatch, failed: str | None, as_json: bool) -> int:
-    calls = sorted(watch.calls, key=lambda one: one.seconds)
-    outside = [one for one in calls if not one.loopback]
-    native = "strace" if watch.strace else "sampled"
-    if as_json:
-        data = {"processes": len(watch.processes), "native": native, "outside": len(outside), "failed": failed}
-        print_json(data | {"calls": [one.to_json() for one in calls]})
-        return len(outside)
+def _show(watch: NetworkWatch, calls: list[SocketCall], failed: str | None, outside: int) -> None:
     out = console()
     how = "by strace" if watch.strace else f"by looking every {POLL_S * 1000:g} ms; a shorter one may be missed"
     out.print(
@@ -285,7 +277,6 @@ def _show(watch: NetworkWatch, failed: str | None, as_json: bool) -> int:
     if failed:
         out.print(f"[red]{safe(failed)}[/]")
     if outside:
-        out.print(f"[bold red]{count(len(outside), 'call')} left this machine or would have.[/]")
+        out.print(f"[bold red]{count(outside, 'call')} left this machine or would have.[/]")
     elif not failed:
         out.print("Nothing was asked but this machine.")
-    return len(outside)
