@@ -131,6 +131,11 @@ def test_a_part_is_found_where_it_begins_between_two_moments_too() -> None:
         )
     assert correlation(timed(rows[:18]), timed(rows[20:38])) < SAME_FILM
     assert align(timed(rows[: FEWEST - 1]), timed(rows)) is None
+    for times_s in (np.zeros(40), np.append(np.arange(39.0), 2e6)):  # of damaged files
+        assert correlation(timed(rows)._replace(times_s=times_s), timed(rows)) < SAME_FILM
+    repeated = np.arange(40.0)
+    repeated[7] = 6.0
+    assert correlation(timed(rows), timed(rows)._replace(times_s=repeated)) > SAME_FILM
 
 
 @given(seed=st.integers(0, 999), noise=st.sampled_from([0.0, 1e-3, 0.02, 0.1]))

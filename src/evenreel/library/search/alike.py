@@ -150,7 +150,7 @@ def _kinship(
     found = align(stretch, other) if stretch and other else None
     if found is None or found.correlation < SAME_FILM:
         return "take", None
-    own_s, its_s = (one.duration_s or 0.0 for one in (hit, head))
+    own_s, its_s = (one.duration_s or float(of.times_s[-1]) for one, of in ((hit, stretch), (head, other)) if of)
     shared_s = min(found.starts_s + own_s, its_s) - max(found.starts_s, 0.0)
     if shared_s < COVERED * min(own_s, its_s):
         return "take", None
@@ -168,6 +168,9 @@ def align(one: ClipStretch, other: ClipStretch) -> Alignment | None:
     if min(len(one.times_s), len(other.times_s)) < FEWEST:
         return None
     step_s = float(max(np.median(np.diff(one.times_s)), np.median(np.diff(other.times_s))))
+    longest_s = max(float(np.ptp(clip.times_s)) for clip in (one, other))
+    if not 0 < longest_s <= 4 * MOST_MOMENTS * step_s:  # times of a damaged file
+        return None
     best, x = None, _sampled(one, 0.0, step_s)
     for phase_s in np.arange(PHASES) * step_s / PHASES:
         y = _sampled(other, phase_s, step_s)
@@ -197,7 +200,7 @@ def _sampled(clip: ClipStretch, from_s: float, step_s: float) -> FloatArray:
     times = clip.times_s
     wanted = np.arange(times[0] + from_s, times[-1] + 1e-6, step_s)
     before = np.clip(np.searchsorted(times, wanted, side="right") - 1, 0, len(times) - 2)
-    share = ((wanted - times[before]) / (times[before + 1] - times[before]))[:, None]
+    share = ((wanted - times[before]) / np.maximum(times[before + 1] - times[before], 1e-6))[:, None]
     mixed = clip.vectors[before] * (1 - share) + clip.vectors[before + 1] * share
     return np.asarray(mixed, np.float32)
 
