@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -190,24 +190,20 @@ class NetworkWatch:
                     return f"{step} failed: {last_words(process.stderr.read().encode())}"
                 ask = build_opener(ProxyHandler({})).open
                 for path in ("", f"api/v1/search?q={QUERY.replace(' ', '+')}"):
-                    while not _answered(ask, found[0] + path) and late.is_alive():  # its model is still loading
-                        time.sleep(0.2)
+                    answered = False
+                    while not answered:
+                        try:
+                            with ask(found[0] + path, timeout=START_S) as answer:
+                                answered = bool(answer.read())
+                        except HTTPError as error:
+                            if error.code != 503:  # else its model is still loading
+                                raise
+                            time.sleep(POLL_S)
             except OSError as error:
                 return f"{step} failed: {error}."
             finally:
                 late.cancel()
         return None
-
-
-def _answered(ask: Callable[..., Any], address: str) -> bool:
-    try:
-        with ask(address, timeout=START_S) as answer:
-            answer.read()
-    except HTTPError as error:
-        if error.code != 503:
-            raise
-        return False
-    return True
 
 
 def _look(pid: int, found: set[tuple[Any, ...]], ended: threading.Event) -> None:
