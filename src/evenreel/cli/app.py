@@ -187,7 +187,7 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "reindex": Command("evenreel.cli.index:reindex"),
     "verify": Command("evenreel.cli.index:verify"),
     "publish": Command("evenreel.cli.index:publish"),
-    "check": CommandGroup("Show that evenreel keeps to its word.", CHECK),
+    "check": CommandGroup("See what evenreel opens on the network.", CHECK),
     "models": Command("evenreel.cli.models:models"),
     "corpus": CommandGroup("Make a corpus of a benchmark's files or of your own tables, and look at it.", CORPUS),
     "fuse": Command("evenreel.cli.fuse:fuse"),
