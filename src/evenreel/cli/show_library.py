@@ -29,6 +29,7 @@ PARTS = {
     "then": "followed by",
 }  # fmt: skip
 """What the parts of a score are called."""
+KINSHIP = {"take": "nearly the same", "same": "the same film", "part": "a part of it", "whole": "it is a part of"}
 
 
 def console() -> Console:
@@ -137,7 +138,8 @@ def _show_hit(out: Console, rank: int, hit: Hit) -> None:
     if hit.folded:
         first, more = hit.folded[0], len(hit.folded) - 1
         others = f" and {count(more, 'other')}" if more else ""
-        out.print(f"      [dim]nearly the same: {safe(first.path)}{others} (--no-fold shows all)[/]")
+        told = KINSHIP[first.reason] + ("" if first.from_s is None else f", from {clock(first.from_s)}")
+        out.print(f"      [dim]{told}: {safe(first.path)}{others} (--no-fold shows all)[/]")
 
 
 def _marked(said: TextHit) -> str:

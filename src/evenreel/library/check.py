@@ -57,7 +57,7 @@ AGAIN = "check the disk and the permissions, then run: evenreel verify"
 REBUILT = f"{CATALOG}.rebuilt"  # the name of a new catalog until it is whole
 
 # Entries of `meta` that a new catalog has of its own.
-MADE_ANEW = {"schema_version", "transcripts_unsettled"} | {
+MADE_ANEW = {"schema_version", "folding", "transcripts_unsettled"} | {
     f"{of.prefix}{entry}"
     for of in (FRAMES, SOUNDS)
     for entry in ("vectors_generation", "vectors_end", "null_best", "null_clips")

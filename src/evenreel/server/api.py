@@ -190,7 +190,9 @@ class Sign(TextHit):
 class FoldedClip(Named, FoldedHit):
     """A clip of a result that is nearly the same as a better one; `still` is the picture of its best moment.
 
-    `distance` is 1 minus the mean cosine of its moments with those of the better one.
+    `distance` is 1 minus the mean cosine of its moments with those of the better one. `reason` says what it is to that:
+    another `take`, the `same` film encoded anew, a `part` of it, or the `whole` that has it as a part; `from_s` is
+    where the part begins in the whole, null for the others.
     """
 
     time_s: float

@@ -41,6 +41,7 @@ from evenreel.library.index import scan, stages
 from evenreel.library.index.spread import ARRIVING, SpreadRun, clear_arrivals
 from evenreel.library.people import FACE_MODELS, FaceStage, check_people
 from evenreel.library.store import catalog
+from evenreel.library.store.fulltext import fold_anew
 from evenreel.library.store.user_tables import copied, forget_copy
 from evenreel.library.store.vectors import FRAMES, SOUNDS
 from evenreel.library.store.writer import FoundFile, Store, closing_error, vectors_files, vectors_path
@@ -187,6 +188,7 @@ def writing(library: Path, *, taken_back: bool = False) -> Iterator[sqlite3.Conn
             with copied(library, connection):
                 finish_exchange(library, catalog.get_meta(connection))
                 catalog.clear_unnamed(library, catalog.get_meta(connection))
+                fold_anew(connection)
                 yield connection
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error

@@ -15,6 +15,8 @@ from evenreel.types import Metadata, Shown
 Channel = Literal["seen", "on_screen", "said", "about", "sounds"]
 """What finds clips: their frames, their on-screen words, what is said, their names and captions, or their sounds."""
 
+Kinship = Literal["take", "same", "part", "whole"]
+
 
 @dataclass(frozen=True)
 class MomentHit:
@@ -58,7 +60,8 @@ class FoldedHit:
     """A clip of a result that is nearly the same as a better one (`evenreel.library.search.alike`).
 
     `time_s` is its best moment, None where no moment was found; `distance` is 1 minus the mean cosine of its moments
-    with those of the better one.
+    with those of the better one. `reason` says what it is to that: another `take`, the `same` film encoded anew, a
+    `part` of it, or the `whole` that has it as a part; `from_s` is where the part begins in the whole.
     """
 
     clip_id: str
@@ -66,6 +69,8 @@ class FoldedHit:
     duration_s: float | None
     time_s: float | None
     distance: float
+    reason: Kinship = "take"
+    from_s: float | None = None
 
 
 @dataclass(frozen=True)

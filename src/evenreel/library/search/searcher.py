@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 from evenreel.arrays import Column, Flags, Indices
 from evenreel.errors import LibraryError, UsageError
 from evenreel.files import first_there
+from evenreel.language.folding import FOLDING
 from evenreel.library.search import filters, seen, words
 from evenreel.library.search.filters import Filter
 from evenreel.library.search.query import EncodedQuery, Query, encode_text, readable
@@ -57,6 +58,10 @@ NOTHING_KNOWN: Mapping[Channel, str] = {
     "index --speech MODEL` hears them).",
     "on_screen": "The library knows of no words on screen: none were read, or there are none.",
 }
+FOLDED_BEFORE = (
+    "The library's words were stored by another evenreel, so that some may not be found; run `evenreel index` once "
+    "more, which stores them anew from what was read."
+)
 NOTHING_SEEN = "The library is searched without vision, so nothing is found by what is seen; leave `seen:` out."
 
 RANK_CONSTANT = 60
@@ -358,6 +363,8 @@ class Searcher:
         query, notices = encoded.query, list(encoded.notices)
         vector = _fitting(s, query, encoded.vector)
         allowed = s.allowed(query.where)
+        if query.terms and s.meta.get("folding") != FOLDING:
+            notices.append(FOLDED_BEFORE)
         texts = {channel: words.score(s, channel, query, allowed) for channel in SOURCES if channel in query.channels}
         for channel, sentence in NOTHING_KNOWN.items():
             if query.channels == {channel} and not words.vocabulary(s, channel).count:

@@ -25,6 +25,7 @@ from evenreel.errors import LibraryError, NotFoundError
 from evenreel.features.pool import writer_lock
 from evenreel.features.shards import shard_files
 from evenreel.files import TEMPORARY_SUFFIX, printable, replacing
+from evenreel.language.folding import FOLDING
 from evenreel.types import Metadata
 from evenreel.wording import count
 
@@ -388,7 +389,7 @@ FULL_TEXT = (
 def create_schema(connection: sqlite3.Connection) -> None:
     with transaction(connection):
         lay_down(connection)
-        set_meta(connection, {"schema_version": str(SCHEMA_VERSION)})
+        set_meta(connection, {"schema_version": str(SCHEMA_VERSION), "folding": FOLDING})
 
 
 def lay_down(connection: sqlite3.Connection) -> None:

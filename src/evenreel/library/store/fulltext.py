@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Indices
-from evenreel.language.folding import words
-from evenreel.library.store.catalog import FULL_TEXT, lay_down
+from evenreel.language.folding import FOLDING, words
+from evenreel.library.store.catalog import FULL_TEXT, get_meta, lay_down, set_meta, transaction
 from evenreel.types import Metadata
 
 BLOCK = 256  # texts a block: those of a rare word are read with few others
@@ -144,6 +144,17 @@ def rebuild_full_text(connection: sqlite3.Connection) -> None:
             connection.execute(f"DROP TABLE IF EXISTS {table}_{shadow}")
     lay_down(connection)
     fill_full_text(connection)
+
+
+def fold_anew(connection: sqlite3.Connection) -> None:
+    """Rebuild the word indexes, in a transaction of its own, where another rule has folded their words."""
+    if get_meta(connection).get("folding") != FOLDING:
+        with transaction(connection):
+            try:
+                rebuild_full_text(connection)
+            except ValueError as error:
+                raise sqlite3.DatabaseError("what was read is not what was written") from error
+            set_meta(connection, {"folding": FOLDING})
 
 
 def fill_full_text(connection: sqlite3.Connection) -> None:
