@@ -122,6 +122,7 @@ def _show_report(report: IndexReport, library: Path) -> None:
             (report.subtitles, "subtitle file or stream", "read"),
             (report.heard, "clip", "heard"),
             (report.sounds, "clip", "listened to for sounds"),
+            (report.meanings, "clip", "with texts to be found by meaning"),
             (report.people, "clip", "looked at for people (evenreel people lists them)"),
             (report.subtitles_gone, "subtitle file", "gone"),
         ):

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from evenreel.arrays import Indices
 from evenreel.language.folding import words
-from evenreel.library.store.catalog import FULL_TEXT, lay_down
+from evenreel.library.store.catalog import FULL_TEXT, LATER, lay_down
 from evenreel.types import Metadata
 
 BLOCK = 256  # texts a block: those of a rare word are read with few others
@@ -89,6 +89,7 @@ def remove_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
 
 
 def index_texts(connection: sqlite3.Connection, kind: TextKind, clip_id: str) -> None:
+    _outdate(connection, [clip_id])
     rows = connection.execute(f"{_texts(kind)} WHERE clip_id = ? ORDER BY {kind.key}", (clip_id,)).fetchall()
     counts: Counter[str] = Counter()
     _index_rows(connection, kind, rows, counts)
@@ -97,6 +98,7 @@ def index_texts(connection: sqlite3.Connection, kind: TextKind, clip_id: str) ->
 
 def remove_texts(connection: sqlite3.Connection, kind: TextKind, clip_id: str) -> None:
     """Remove the texts of a clip of one kind from the index while their table has them."""
+    _outdate(connection, [clip_id])
     rows = connection.execute(
         f"SELECT {kind.key}, {kind.words}.text FROM {kind.table} JOIN {kind.words} ON {kind.words}.rowid = {kind.key}"
         f" WHERE clip_id = ? ORDER BY {kind.key}",
@@ -106,6 +108,12 @@ def remove_texts(connection: sqlite3.Connection, kind: TextKind, clip_id: str) -
     _put_facts(connection, kind, [(key, 0, 0.0, 0.0, 0.0) for key, _ in rows])
     counts = Counter(word for _, text in rows for word in set(text.split()))
     _count_words(connection, kind, Counter({"": len(rows)}) + counts, -1)
+
+
+def _outdate(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> None:
+    """Drop what else is made of the texts of clips (`evenreel.library.store.meanings`) as these change."""
+    for table in LATER:
+        connection.executemany(f"DELETE FROM {table} WHERE clip_id = ?", [(clip_id,) for clip_id in clip_ids])
 
 
 def index_about(connection: sqlite3.Connection, path: str | bytes, caption: str) -> None:
@@ -174,7 +182,9 @@ def fill_full_text(connection: sqlite3.Connection) -> None:
 def _note_keys(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
     """Note clips, by their numbers, of which a file has come or gone."""
     change = _next_change(connection, "clip_keys")
-    connection.executemany("UPDATE clip_keys SET change = ? WHERE key = ?", [(change, key) for key in keys])
+    for key in keys:
+        sql = "UPDATE clip_keys SET change = ? WHERE key = ? RETURNING clip_id"
+        _outdate(connection, [clip_id for (clip_id,) in connection.execute(sql, (change, key)).fetchall()])
 
 
 def _texts(kind: TextKind) -> str:
