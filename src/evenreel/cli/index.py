@@ -241,7 +241,7 @@ def info(library: PlaceOption = None, snapshot_cache: CacheOption = None, as_jso
         f"{length}, {count(stats.moments, 'moment')}, {count(stats.tracks, 'on-screen text')}"
     )
     names = [stats.model or "none (words only)"]
-    names += [f"sounds {stats.sounds}"] if stats.sounds else []
+    names += [f"{what} {name}" for what, name in (("sounds", stats.sounds), ("meaning", stats.meaning)) if name]
     out.print(f"  model: {safe(', '.join(names))}   sampling: {safe(stats.rule)}")
     if stats.making:
         out.print(f"  in the making: {safe(stats.making)} (evenreel reindex --model {safe(stats.making)} goes on)")

@@ -261,7 +261,7 @@ def _meaning_problems(library: Path, connection: sqlite3.Connection) -> Iterator
             yield LibraryProblem(f"clip {clip_id}", "its rows of the matrix of meanings are not those of its texts")
 
 
-_ALIKE = 5e-3  # most that float16, and another machine, make of a number of a vector
+_ALIKE = 2e-3  # most that float16, and another machine, make of a number of a vector
 
 
 def _still_problems(library: Path, connection: sqlite3.Connection) -> Iterator[tuple[Path, LibraryProblem]]:

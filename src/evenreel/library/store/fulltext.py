@@ -120,7 +120,7 @@ def index_about(connection: sqlite3.Connection, path: str | bytes, caption: str)
     """Add or replace the name and the given caption of a file that has a clip; `path` as in `files.path`."""
     remove_about(connection, path)
     counts: Counter[str] = Counter()
-    _note_keys(connection, _index_names(connection, [(path, caption)], counts))
+    _note_keys(connection, _index_names(connection, [(path, caption)], counts), texts=bool(caption))
     _count_words(connection, ABOUT, counts)
 
 
@@ -130,7 +130,8 @@ def remove_about(connection: sqlite3.Connection, path: str | bytes) -> None:
         "SELECT name_id, name, caption FROM names JOIN about ON about.rowid = name_id WHERE path = ?", (path,)
     ).fetchone()
     if row is not None:
-        _note_keys(connection, read_facts(connection, ABOUT, np.array([row[0]]))["clip"].tolist())
+        keys = read_facts(connection, ABOUT, np.array([row[0]]))["clip"].tolist()
+        _note_keys(connection, keys, texts=bool(row[2]))
         connection.execute("DELETE FROM about WHERE rowid = ?", (row[0],))
         connection.execute("DELETE FROM names WHERE name_id = ?", (row[0],))
         _put_facts(connection, ABOUT, [(row[0], 0, 0.0, 0.0, 0.0)])
@@ -179,12 +180,13 @@ def fill_full_text(connection: sqlite3.Connection) -> None:
     _count_words(connection, ABOUT, counts)
 
 
-def _note_keys(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
-    """Note clips, by their numbers, of which a file has come or gone."""
+def _note_keys(connection: sqlite3.Connection, keys: Iterable[int], *, texts: bool) -> None:
+    """Note clips, by their numbers, of which a file has come or gone, and whether a caption has with it."""
     change = _next_change(connection, "clip_keys")
     for key in keys:
         sql = "UPDATE clip_keys SET change = ? WHERE key = ? RETURNING clip_id"
-        _outdate(connection, [clip_id for (clip_id,) in connection.execute(sql, (change, key)).fetchall()])
+        clips = connection.execute(sql, (change, key)).fetchall()
+        _outdate(connection, [clip_id for (clip_id,) in clips if texts])
 
 
 def _texts(kind: TextKind) -> str:

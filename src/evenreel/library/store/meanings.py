@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 
 from evenreel.config import AUTO
 from evenreel.errors import EncoderError
+from evenreel.extras import to_install
 from evenreel.library.store.catalog import get_meta, number_of, set_meta
 from evenreel.library.store.fulltext import note_clips
 from evenreel.library.store.vectors import MEANINGS
@@ -118,6 +119,21 @@ def model_of(meta: Mapping[str, str]) -> TextModel | None:
 def lacking(connection: sqlite3.Connection) -> list[str]:
     """Return the clips with texts that have no rows."""
     return [clip_id for (clip_id,) in connection.execute(_LACKING)]
+
+
+def without_meaning(connection: sqlite3.Connection, meta: Mapping[str, str]) -> str | None:
+    """Return a sentence where texts are searched by their words alone; None where they are not, or there are none."""
+    named = MEANINGS.own(meta).get("encoder_id")
+    if (named and model_of(meta)) or not (named or lacking(connection)):
+        return None
+    name, told = named or WORDLLAMA, "What is said and written is searched by its words, not by its meaning: "
+    if named and text_model_here(name):
+        return f"{told}the model {name} has changed; run evenreel index once more."
+    if named not in (None, WORDLLAMA):
+        return f"{told}the model {name} is not on this machine."
+    if not text_model_here(WORDLLAMA):
+        return f"{told}{to_install('meaning')}, then run evenreel index once more."
+    return f"{told}run evenreel index once more."
 
 
 def check_meaning(name: str | None) -> None:
