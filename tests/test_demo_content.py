@@ -26,7 +26,7 @@ from evenreel.library.search.result import SearchResult
 from evenreel.planted import draw_frame
 from evenreel.types import Encoder, FloatArray
 
-SEEN = [query for query in DEMO_QUERIES if query.answer and not query.answer.signs]
+SEEN = [query for query in DEMO_QUERIES if query.answer and not query.answer.signs and not query.said]
 WRITTEN = [query for query in DEMO_QUERIES if query.answer and query.answer.signs]
 
 
@@ -122,6 +122,7 @@ def test_the_whole_demo_finds_what_it_looks_for(tmp_path: Path, capsys: pytest.C
     printed = capsys.readouterr().out
     assert f"Rendered 12 videos into {tmp_path / 'videos'}" in printed
     assert "on screen: HARBOUR" in printed
+    assert "said, in other words: Our mechanic will repair the brakes tomorrow." in printed
     assert f"With figures: {tmp_path / 'report.html'}" in printed
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
     sentence = printed.partition("an audit\n")[2].splitlines()[0].strip()
