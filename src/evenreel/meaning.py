@@ -20,17 +20,74 @@ import numpy as np
 from evenreel.encoders.checkpoint import read_settings
 from evenreel.encoders.encoder import of_model, quiet
 from evenreel.errors import EncoderError
-from evenreel.extras import HUB_ID, cached_folder, fetch, file_digest, installed, located, named_folder, to_install
+from evenreel.extras import cached_folder, fetch, file_digest, installed, located, to_install
 from evenreel.types import FloatArray, TextEmbedding
 
 WORDLLAMA = "wordllama"
 _ITS_FILES = ("weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json")
-_WANTED = ("*.json", "*.txt", "*.model", "*.safetensors")
-"""Files of other models; those of weights that may hold code are not fetched, and not read."""
+_WANTED = ("*.json", "*.txt", "*.model", "*.safetensors")  # of other models; weights that may hold code are not fetched
 AT_ONCE = 1_024  # texts that are encoded together
 
 Encode: TypeAlias = Callable[[list[str]], FloatArray]
 """Makes rows (N, D) of N texts, of any length."""
+
+
+class ModelFiles(NamedTuple):
+    encoder_id: str
+    folder: Path
+    files: tuple[Path, ...]  # that are read
+
+    @property
+    def is_static(self) -> bool:
+        settings = read_settings(self.folder / "config.json")
+        return settings.get("model_type") == "model2vec" or settings.get("architectures") == ["StaticModel"]
+
+    def digest(self) -> str:
+        parts = (f"{path.relative_to(self.folder)}\0{file_digest(path)}\n" for path in self.files)
+        return hashlib.sha256("".join(parts).encode()).hexdigest()
+
+
+def locate_text_model(name: str, *, here: bool = False) -> ModelFiles:
+    """Find a model: `wordllama`, a folder, or a hub id, which is downloaded where it is missing, unless `here` is set.
+
+    Raises:
+        EncoderError: it is not there, is no model of texts, or a package that it needs is not installed.
+    """
+    if name == WORDLLAMA:
+        package = importlib.util.find_spec(WORDLLAMA) if installed(WORDLLAMA) else None
+        for place in (package and package.submodule_search_locations) or ():
+            files = tuple(Path(place, file) for file in _ITS_FILES)
+            if all(path.is_file() for path in files):
+                return ModelFiles(WORDLLAMA, Path(place), files)
+        raise EncoderError(
+            f"The model wordllama is not installed: {to_install('meaning')}; where it has no wheel (Python 3.14, Linux "
+            "on Arm), name another, such as meaning=minishlab/potion-base-8M, which needs model2vec."
+        )
+    nothing = EncoderError(
+        f"{name!r} is neither wordllama, nor a folder that exists, nor a hub id such as minishlab/potion-base-8M that "
+        f"is {'on this machine' if here else 'known'}; name one of these."
+    )
+
+    def get(repository: str, revision: str | None) -> Path:
+        if not here:
+            return fetch(repository, revision or "main", _WANTED, _missing, otherwise="leave meaning out for now")
+        if (folder := cached_folder(repository, revision or "main")) is None:
+            raise nothing
+        return folder
+
+    encoder_id, folder = located(name, None, get, nothing)
+    if missing := _missing(folder):
+        raise EncoderError(f"{folder} is no model of texts that can be used here: it lacks {', '.join(missing)}.")
+    its = sorted({path for pattern in _WANTED for path in folder.rglob(pattern) if path.is_file()})
+    found = ModelFiles(encoder_id, folder, tuple(its))
+    needed = "model2vec" if found.is_static else "sentence-transformers"
+    if not installed(needed.replace("-", "_")):
+        raise EncoderError(f"The model {name} needs {needed}, which is not installed: pip install {needed}.")
+    return found
+
+
+def _missing(folder: Path) -> list[str]:
+    return [name for name in ("config.json", "*.safetensors") if next(folder.glob(name), None) is None]
 
 
 class TextModel:
@@ -56,69 +113,13 @@ class TextModel:
         return TextEmbedding(sentence[:, None], np.ones((len(captions), 1), np.bool_), sentence)
 
 
-class ModelFiles(NamedTuple):
-    """Files of a model that are read."""
-
-    encoder_id: str
-    folder: Path
-    files: tuple[Path, ...]
-
-    @property
-    def is_static(self) -> bool:
-        settings = read_settings(self.folder / "config.json")
-        return settings.get("model_type") == "model2vec" or settings.get("architectures") == ["StaticModel"]
-
-    def digest(self) -> str:
-        parts = (f"{path.relative_to(self.folder)}\0{file_digest(path)}\n" for path in self.files)
-        return hashlib.sha256("".join(parts).encode()).hexdigest()
-
-
 @lru_cache(maxsize=2)
 def load_text_model(name: str) -> TextModel:
-    """Load a model by `wordllama`, a folder or a hub id, fetching what is missing and allowed; kept for this process.
-
-    Raises:
-        EncoderError: it is not there, is no model of texts, or a package that it needs is not installed.
-    """
+    """Load a model, see `locate_text_model`; it is kept for this process."""
     found = locate_text_model(name)
     with of_model(found.folder, "cannot be loaded"):
         make = _table if found.encoder_id == WORDLLAMA else _static if found.is_static else _sentences
         return TextModel(found.encoder_id, found.digest(), make(found))
-
-
-def locate_text_model(name: str) -> ModelFiles:
-    if name == WORDLLAMA:
-        package = importlib.util.find_spec(WORDLLAMA) if installed(WORDLLAMA) else None
-        for place in (package and package.submodule_search_locations) or ():
-            files = tuple(Path(place, file) for file in _ITS_FILES)
-            if all(path.is_file() for path in files):
-                return ModelFiles(WORDLLAMA, Path(place), files)
-        raise EncoderError(
-            f"The model wordllama is not installed: {to_install('meaning')}; where it has no wheel (Python 3.14, Linux "
-            "on Arm), name another, such as meaning=minishlab/potion-base-8M, which needs model2vec."
-        )
-    encoder_id, folder = located(name, None, _fetched, _nothing(name))
-    if missing := _missing(folder):
-        raise EncoderError(f"{folder} is no model of texts that can be used here: it lacks {', '.join(missing)}.")
-    its = sorted({path for pattern in _WANTED for path in folder.rglob(pattern) if path.is_file()})
-    found = ModelFiles(encoder_id, folder, tuple(its))
-    needed = "model2vec" if found.is_static else "sentence-transformers"
-    if not installed(needed.replace("-", "_")):
-        raise EncoderError(f"The model {name} needs {needed}, which is not installed: pip install {needed}.")
-    return found
-
-
-def text_model_here(name: str) -> bool:
-    """Return whether a model can be loaded without a download."""
-    hub = None if name == WORDLLAMA or named_folder(name) else HUB_ID.fullmatch(name)
-    if hub is not None:
-        folder = cached_folder(hub["repository"], hub["revision"] or "main")
-        if folder is None or _missing(folder):
-            return False
-    try:
-        return bool(locate_text_model(name))
-    except EncoderError:
-        return False
 
 
 def _table(found: ModelFiles) -> Encode:
@@ -133,15 +134,9 @@ def _table(found: ModelFiles) -> Encode:
     tokenizer.no_truncation()
 
     def encode(texts: list[str]) -> FloatArray:
-        made = [found.ids for found in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
-        lengths = np.fromiter(map(len, made), np.int64, len(made))
-        rows = np.zeros((len(texts), table.shape[1]), np.float32)
-        if lengths.any():
-            ids = np.minimum(np.concatenate([np.array(one, np.int64) for one in made]), len(table) - 1)
-            starts = np.cumsum(lengths) - lengths
-            sums = np.add.reduceat(table[ids].astype(np.float32), starts[lengths > 0], axis=0)
-            rows[lengths > 0] = sums / lengths[lengths > 0, None]
-        return rows
+        made = [one.ids for one in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+        rows = [table[ids].mean(0, dtype=np.float32) if ids else np.zeros(table.shape[1]) for ids in made]
+        return np.array(rows, np.float32)
 
     return encode
 
@@ -149,41 +144,17 @@ def _table(found: ModelFiles) -> Encode:
 def _static(found: ModelFiles) -> Encode:
     from model2vec import StaticModel
 
-    model = StaticModel.from_pretrained(found.folder)
-    return lambda texts: np.asarray(model.encode(texts), np.float32)
+    return StaticModel.from_pretrained(found.folder).encode
 
 
 def _sentences(found: ModelFiles) -> Encode:
     from sentence_transformers import SentenceTransformer
 
-    if (modules := found.folder / "modules.json").is_file():
-        for module in json.loads(modules.read_text("utf-8")):
-            if not str(module["type"]).startswith("sentence_transformers."):
-                raise EncoderError(
-                    f"The model {found.encoder_id} has code of its own ({module['type']}), which is not run."
-                )
+    modules = found.folder / "modules.json"
+    parts = json.loads(modules.read_text("utf-8")) if modules.is_file() else []
+    if not all(part["type"].startswith("sentence_transformers.") for part in parts):
+        raise EncoderError(f"The model {found.encoder_id} has code of its own, which is not run; name another.")
+    kept = {"use_safetensors": True}  # what may hold code is not read
     with quiet():
-        model = SentenceTransformer(
-            str(found.folder), trust_remote_code=False, local_files_only=True, model_kwargs={"use_safetensors": True}
-        )
+        model = SentenceTransformer(str(found.folder), local_files_only=True, model_kwargs=kept)
     return lambda texts: np.asarray(model.encode(texts, show_progress_bar=False), np.float32)
-
-
-def _fetched(repository: str, revision: str | None) -> Path:
-    return fetch(repository, revision or "main", _WANTED, _missing, otherwise="leave meaning out for now")
-
-
-def _missing(folder: Path) -> list[str]:
-    weights = next(folder.glob("*.safetensors"), None)
-    return [
-        what
-        for what, is_there in (("config.json", (folder / "config.json").is_file()), ("model.safetensors", weights))
-        if not is_there
-    ]
-
-
-def _nothing(name: str) -> EncoderError:
-    return EncoderError(
-        f"{name!r} is neither wordllama, nor a folder that exists, nor a hub id such as minishlab/potion-base-8M; name "
-        "one of these."
-    )

@@ -41,10 +41,11 @@ from evenreel.library.index import scan, stages
 from evenreel.library.index.spread import ARRIVING, SpreadRun, clear_arrivals
 from evenreel.library.people import FACE_MODELS, FaceStage, check_people
 from evenreel.library.store import catalog
-from evenreel.library.store.meanings import check_meaning, update_meanings
+from evenreel.library.store.meanings import update_meanings
 from evenreel.library.store.user_tables import copied, forget_copy
 from evenreel.library.store.vectors import MATRICES
 from evenreel.library.store.writer import FoundFile, Store, closing_error, vectors_files, vectors_path
+from evenreel.meaning import locate_text_model
 from evenreel.media.sampling import Part
 from evenreel.media.workers import FileStamp, Worker, stamp
 from evenreel.speech.recogniser import locate_speech_model
@@ -127,7 +128,8 @@ def check_settings(library: Path, settings: IndexSettings, machines: Machines | 
         )
     stages.check_speech(settings)
     stages.check_sound(settings)
-    check_meaning(settings.meaning)
+    if settings.meaning not in (None, AUTO):
+        locate_text_model(str(settings.meaning))
     if settings.people or settings.face_models is not None:
         check_people(library, settings)
     if settings.passes not in (0, 1, 2):

@@ -24,11 +24,11 @@ from evenreel.library.store.catalog import get_meta, number_of, set_meta
 from evenreel.library.store.fulltext import note_clips
 from evenreel.library.store.vectors import MEANINGS
 from evenreel.library.store.writer import Store, drop_rows, open_vectors, vectors_path
-from evenreel.meaning import WORDLLAMA, TextModel, load_text_model, locate_text_model, text_model_here
+from evenreel.meaning import WORDLLAMA, TextModel, load_text_model, locate_text_model
 
 TextSource = Literal["said", "on_screen", "about"]
 
-MOST_LETTERS = 150  # of a window: 25 words of English, three sentences of Chinese
+MOST_LETTERS = 100  # of a window: 17 words of English, two sentences of Chinese
 PAUSE_S = 10.0
 CLIPS_AT_ONCE = 256
 FEW_ROWS = 10_000
@@ -110,7 +110,7 @@ def model_of(meta: Mapping[str, str]) -> TextModel | None:
     """Load the model of a library's texts; None where it is not on this machine, or has other weights."""
     own = MEANINGS.own(meta)
     with suppress(EncoderError):
-        if own and text_model_here(own["encoder_id"]):
+        if own and locate_text_model(own["encoder_id"], here=True):
             model = load_text_model(own["encoder_id"])
             return model if model.weights_hash == own["weights_hash"] else None
     return None
@@ -123,22 +123,15 @@ def lacking(connection: sqlite3.Connection) -> list[str]:
 
 def without_meaning(connection: sqlite3.Connection, meta: Mapping[str, str]) -> str | None:
     """Return a sentence where texts are searched by their words alone; None where they are not, or there are none."""
-    named = MEANINGS.own(meta).get("encoder_id")
-    if (named and model_of(meta)) or not (named or lacking(connection)):
+    name = MEANINGS.own(meta).get("encoder_id", WORDLLAMA)
+    if model_of(meta) is not None or not (MEANINGS.own(meta) or lacking(connection)):
         return None
-    name, told = named or WORDLLAMA, "What is said and written is searched by its words, not by its meaning: "
-    if named and text_model_here(name):
-        return f"{told}the model {name} has changed; run evenreel index once more."
-    if named not in (None, WORDLLAMA):
-        return f"{told}the model {name} is not on this machine."
-    if not text_model_here(WORDLLAMA):
-        return f"{told}{to_install('meaning')}, then run evenreel index once more."
-    return f"{told}run evenreel index once more."
-
-
-def check_meaning(name: str | None) -> None:
-    if name not in (None, AUTO):
-        locate_text_model(str(name))
+    remedy = "run evenreel index once more"
+    try:
+        locate_text_model(name, here=True)
+    except EncoderError:
+        remedy = f"{to_install('meaning')}, then {remedy}" if name == WORDLLAMA else f"{name} is not on this machine"
+    return f"What is said and written is searched by its words, not by its meaning: {remedy}."
 
 
 def update_meanings(
@@ -161,7 +154,9 @@ def update_meanings(
         return 0
     if name == AUTO:
         name = own.get("encoder_id", WORDLLAMA)
-        if not text_model_here(name):
+        try:
+            locate_text_model(name, here=True)
+        except EncoderError:
             if own:
                 log.warning("The model of texts %s is not here, so new texts are found by their words alone.", name)
             return 0
