@@ -70,8 +70,8 @@ def test_a_few_videos_are_written_with_their_table(tmp_path: Path) -> None:
     written: list[str] = []
     make_demo_videos(tmp_path, count=5, on_written=written.append)
     names = [f"clip_{n:03}.mp4" for n in range(5)]
-    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".srt") == [*names, "metadata.csv"]
-    assert len(list(tmp_path.glob("*.srt"))) == len([query for query in DEMO_QUERIES if query.said])
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".vtt") == [*names, "metadata.csv"]
+    assert len(list(tmp_path.glob("*.vtt"))) == len([query for query in DEMO_QUERIES if query.said])
     assert sorted(written) == names
     with (tmp_path / "metadata.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

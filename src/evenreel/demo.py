@@ -106,10 +106,8 @@ def make_demo_videos(
     def write(name: str) -> None:
         write_scene(folder / name, scenes[name])
         if lines := said.get(_look(scenes[name])):
-            cues = (
-                f"{at + 1}\n00:00:0{2 * at},500 --> 00:00:0{2 * at + 2},000\n{line}\n" for at, line in enumerate(lines)
-            )
-            (folder / name).with_suffix(".srt").write_text("\n".join(cues), encoding="utf-8")
+            cues = [f"00:00:0{2 * at},500 --> 00:00:0{2 * at + 2},000\n{line}\n" for at, line in enumerate(lines)]
+            (folder / name).with_suffix(".vtt").write_text("\n".join(["WEBVTT\n", *cues]), encoding="utf-8")
         on_written(name)
 
     with ThreadPoolExecutor(usable_cores()) as pool:

@@ -240,3 +240,64 @@ def test_another_model_encodes_all_texts_anew(videos: Path, monkeypatch: pytest.
     finally:
         load_text_model.cache_clear()
     assert not before.exists()
+
+
+WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "car", "mechanic", "brakes", "engine", "doctor", "leg")
+
+
+def static_model(folder: Path) -> str:
+    """A table of model2vec in which what has to do with cars lies together."""
+    from model2vec import StaticModel
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.normalizers import Lowercase
+    from tokenizers.pre_tokenizers import Whitespace
+
+    tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = Lowercase(), Whitespace()
+    vectors = np.random.default_rng(0).standard_normal((len(WORDS), 32)).astype(np.float32)
+    vectors[4:8] += 4 * vectors[4]
+    StaticModel(vectors, tokenizer).save_pretrained(folder)
+    return str(folder)
+
+
+def test_a_table_of_model2vec_takes_the_place_of_the_default(videos: Path, tmp_path: Path) -> None:
+    pytest.importorskip("model2vec")
+    name = static_model(tmp_path / "static")
+    report = index(videos, meaning=name)
+    assert report.meanings == 6
+    with open_library(videos.parent / "library") as opened:
+        assert opened.stats().meaning == name
+        first, *_ = opened.search("car").hits
+        assert first.meaning is not None and first.meaning.text == "Our mechanic will repair the brakes tomorrow."
+    assert index(videos).did_nothing, "the library keeps its model"
+    shutil.rmtree(name)
+    load_text_model.cache_clear()
+    with open_library(videos.parent / "library") as opened:
+        assert opened.search("car").hits == ()
+        assert any("is not on this machine" in notice for notice in opened.notices())
+    with pytest.raises(EncoderError, match="neither wordllama, nor a folder"):
+        index(videos, meaning=str(tmp_path / "nowhere"))
+
+
+def test_a_model_of_sentences_is_read_without_its_code(tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Pooling, Transformer
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    (tmp_path / "vocab.txt").write_text("\n".join(WORDS))
+    BertTokenizerFast(str(tmp_path / "vocab.txt")).save_pretrained(tmp_path / "bert")
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    BertModel(BertConfig(vocab_size=len(WORDS), **sizes)).save_pretrained(tmp_path / "bert")
+    parts = Transformer(str(tmp_path / "bert"))
+    model = SentenceTransformer(modules=[parts, Pooling(16)], device="cpu")
+    model.save(str(tmp_path / "sentences"))
+    texts = ["car mechanic", "doctor"]
+    found = load_text_model(str(tmp_path / "sentences")).encode(texts)
+    np.testing.assert_allclose(found, model.encode(texts, normalize_embeddings=True), atol=1e-5)
+    modules = tmp_path / "sentences" / "modules.json"
+    modules.write_text(modules.read_text().replace("sentence_transformers.", "somebody_elses."))
+    load_text_model.cache_clear()
+    with pytest.raises(EncoderError, match="code of its own"):
+        load_text_model(str(tmp_path / "sentences"))

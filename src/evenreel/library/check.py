@@ -256,12 +256,10 @@ def _meaning_problems(library: Path, connection: sqlite3.Connection) -> Iterator
             with suppress(LibraryError, OSError):
                 found = vectors.read(first, len(windows)).astype(np.float32)
                 made = found if model is None else model.encode([one.text for one in windows])
-                agree = bool(np.abs(found - made).max() < _ALIKE and np.abs((found**2).sum(1) - 1).max() < _ALIKE)
+                far = max(np.abs(found - made).max(), np.abs((found**2).sum(1) - 1).max())
+                agree = bool(far < 2e-3)  # what float16, and another machine, make of it
         if not agree:
             yield LibraryProblem(f"clip {clip_id}", "its rows of the matrix of meanings are not those of its texts")
-
-
-_ALIKE = 2e-3  # most that float16, and another machine, make of a number of a vector
 
 
 def _still_problems(library: Path, connection: sqlite3.Connection) -> Iterator[tuple[Path, LibraryProblem]]:

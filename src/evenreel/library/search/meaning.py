@@ -26,6 +26,7 @@ from evenreel.library.store.vectors import MEANINGS
 from evenreel.meaning import TextModel
 from evenreel.types import FloatArray
 
+WEIGHT = 0.5
 ENOUGH = 0.975
 """Share of nonsense that a text has to beat; chosen on MSVD's training split, where .95 finds 1 in 100 more."""
 

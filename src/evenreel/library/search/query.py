@@ -45,12 +45,8 @@ NEVER_CUT_BYTES = 60
 
 WRITTEN: frozenset[Channel] = frozenset({"on_screen", "said", "about"})
 EVERY: frozenset[Channel] = WRITTEN | {"seen", "sounds", "meaning"}
-PREFIXES: dict[str, frozenset[Channel]] = {
-    "said": frozenset({"said", "meaning"}),
-    "on-screen": frozenset({"on_screen", "meaning"}),
-    "seen": frozenset({"seen"}),
-    "sounds": frozenset({"sounds"}),
-}
+PREFIXES: dict[str, tuple[Channel, ...]] = {"seen": ("seen",), "sounds": ("sounds",)}
+PREFIXES |= {"said": ("said", "meaning"), "on-screen": ("on_screen", "meaning")}
 OPENING, CLOSING = '"“”„', '"“”'
 _PREFIX = re.compile(rf"({'|'.join(PREFIXES)})\s*:\s*", re.IGNORECASE)
 
@@ -93,7 +89,7 @@ def read_query(text: str, *, typing: bool = False) -> AskedText:
     """
     prefix = _PREFIX.match(text)
     rest = text if prefix is None else text[prefix.end() :]
-    channels = EVERY if prefix is None else PREFIXES[prefix[1].lower()]
+    channels = EVERY if prefix is None else frozenset(PREFIXES[prefix[1].lower()])
     if not rest:
         raise UsageError(f"Nothing follows {text}; write after it what is looked for there.")
     if rest[0] not in OPENING:
@@ -209,9 +205,7 @@ class EncodedQuery(NamedTuple):
     vector: FloatArray | None  # (D,) what frames are compared with, of unit length; None likewise
     # digest of the model of sounds, and what its vectors are compared with; None where they are not asked
     to_hear: tuple[str, FloatArray] | None
-    to_mean: (
-        tuple[TextModel, FloatArray] | None
-    )  # model of texts, and what its vectors are compared with; None likewise
+    to_mean: tuple[TextModel, FloatArray] | None  # the model of texts, and its vector of the query; None likewise
     notices: tuple[str, ...]  # sentences for a person
 
 

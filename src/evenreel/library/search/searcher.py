@@ -158,8 +158,7 @@ class Asked:
     def share(self, channel: Channel, place: int) -> float | None:
         """The share of nonsense that frames or sound beat, or of the query that words have; None where unknown."""
         columns: dict[Channel, Column | None] = {name: one.coverage for name, one in self.texts.items()}
-        meant = None if self.meant is None else self.meant.shares
-        columns |= {"seen": self.above, "sounds": self.sounds, "meaning": meant}
+        columns |= {"seen": self.above, "sounds": self.sounds, "meaning": self.meant.shares if self.meant else None}
         column = columns.get(channel)
         return None if column is None or np.isnan(column[place]) else float(column[place])
 
@@ -219,7 +218,7 @@ def _columns(
         channels["sounds"] = ChannelColumns(ranks, heard.weights, heard.scores.astype(np.float64))
     if meant is not None:
         ranks = np.where(meant.found, ranks_of(meant.scores, np.isfinite(meant.scores)), 0)
-        channels["meaning"] = ChannelColumns(ranks, 1.0, meant.scores.astype(np.float64))
+        channels["meaning"] = ChannelColumns(ranks, meaning.WEIGHT, meant.scores.astype(np.float64))
     if scores is not None:
         channels["seen"] = ChannelColumns(ranks_of(scores, np.isfinite(scores)), 1.0, scores.astype(np.float64))
     return channels
@@ -287,7 +286,7 @@ def show(s: Snapshot, asked: Asked, places: Sequence[int], judged: Mapping[int, 
         line = asked.meant.line(about.clip_id, place) if asked.meant and asked.found_in("meaning", place) else None
         if line is not None and line.source != "about":
             moments["meaning"] = [line.moment]
-        if by == "about" or not moments[by]:
+        if by == "about" or (by == "meaning" and not moments[by]):
             best = seen.best_moments(seen.whole(moments["seen"], about.duration_s, float(asked.written[place])))
         else:
             also = [name for name in moments if name != by and asked.answers_by(name, place)]

@@ -70,7 +70,8 @@ def windows_of(connection: sqlite3.Connection, clip_id: str) -> list[Window]:
     for source, sql in _LINES.items():
         before, letters = None, 0
         for text, start_s, end_s, part in connection.execute(sql, (clip_id,)):
-            for piece in textwrap.wrap(str(text), MOST_LETTERS):
+            line = " ".join(str(text).split())
+            for piece in [line] if len(line) <= MOST_LETTERS else textwrap.wrap(line, MOST_LETTERS):
                 if not any(map(str.isalpha, piece)):
                     continue
                 goes_on = before is not None and before[1] == part and start_s - before[0] <= PAUSE_S
