@@ -24,9 +24,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,11 +38,13 @@ from evenreel.evaluation.intervals import GroupedMean, hits_interval
 from evenreel.library.index import run
 from evenreel.library.search import meaning, words
 from evenreel.library.search.query import Query
-from evenreel.library.search.searcher import Asked, ranks_of
+from evenreel.library.search.result import Channel
+from evenreel.library.search.searcher import Asked, ChannelColumns, ranks_of
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.store import catalog, meanings
 from evenreel.library.store.fulltext import fill_full_text
 from evenreel.library.store.writer import Store, put_rows, speech_rows
+from evenreel.meaning import WORDLLAMA
 from evenreel.speech import Transcript, Utterance
 
 LINES, LINE_S = 20, 4.0
@@ -58,6 +61,7 @@ class Case(NamedTuple):
 class Clip(NamedTuple):
     caption: str
     lines: Sequence[str] = ()
+    starts_s: Sequence[float] | None = None  # of the lines; None where they follow each other
 
 
 def captions(data: Path, split: str, seed: int) -> list[tuple[str, str]]:
@@ -85,7 +89,7 @@ def as_subtitles(pairs: Sequence[tuple[str, str]]) -> tuple[list[Clip], list[Cas
     return clips, [Case(other, n // LINES, n % LINES * LINE_S, n) for n, (_, other) in enumerate(pairs)]
 
 
-def build(folder: Path, clips: Sequence[Clip], name: str | None = meanings.WORDLLAMA) -> None:
+def build(folder: Path, clips: Sequence[Clip], name: str | None = WORDLLAMA) -> None:
     """A library of these texts alone."""
     with closing(catalog.open_for_writing(folder)) as connection:
         with catalog.transaction(connection):
@@ -98,9 +102,9 @@ def build(folder: Path, clips: Sequence[Clip], name: str | None = meanings.WORDL
                     "INSERT INTO files VALUES (?, ?, '/', 1, 1, 1, 'indexed', ?, NULL, NULL, ?)",
                     (path, path[1:], clip_id, about),
                 )
+                starts = clip.starts_s or [at * LINE_S for at in range(len(clip.lines))]
                 said = [
-                    Utterance(line, at * LINE_S, (at + 1) * LINE_S, "sidecar", "en")
-                    for at, line in enumerate(clip.lines)
+                    Utterance(line, at, at + LINE_S, "sidecar") for line, at in zip(clip.lines, starts, strict=True)
                 ]
                 if said:
                     put_rows(connection, clip_id, speech_rows(clip_id, [Transcript("sidecar", "", tuple(said))]))
@@ -112,7 +116,9 @@ def build(folder: Path, clips: Sequence[Clip], name: str | None = meanings.WORDL
 def places(asked: Asked, s: Snapshot, clip: int) -> Iterator[float]:
     """The rank of a clip by words, by meaning, and by both; infinite beyond the first ten."""
     (place,) = s.places([f"{clip:032x}"])
-    words_alone = {name: one for name, one in asked.channels.items() if name != "meaning"}
+    words_alone: dict[Channel, ChannelColumns] = {
+        name: one for name, one in asked.channels.items() if name != "meaning"
+    }
     without = Asked(asked.encoded, asked.allowed, asked.texts, None, None, None, None, None, asked.notices, words_alone)
     assert asked.meant is not None
     by_meaning = ranks_of(asked.meant.scores, np.isfinite(asked.meant.scores))
@@ -174,9 +180,8 @@ def measure(data: Path, split: str, draws: int, only: Sequence[str] = ("captions
         if name != "exact":
             told(f"  no word, {int(nothing.sum()):,}", cases, together, nothing)
         if name == "subtitles":
-            print(
-                f"  the line that is shown of the right clip is the right one: {100 * np.nanmean(together.lands):.1f} %"
-            )
+            shown = 100 * np.nanmean(together.lands)
+            print(f"  the line that is shown of the right clip is the right one: {shown:.1f} %")
 
 
 def choose(data: Path, draws: int) -> None:
@@ -194,6 +199,13 @@ def choose(data: Path, draws: int) -> None:
         print(f" {enough}")
         measure(data, "train", draws, ["captions", "exact"])
     meaning.ENOUGH = usual
+    print("training split: weight of the rank")
+    usual = meaning.WEIGHT
+    for weight in (0.05, 0.25, 0.5, 1.0):
+        meaning.WEIGHT = weight
+        print(f" {weight}")
+        measure(data, "train", draws, ["captions", "exact"])
+    meaning.WEIGHT = usual
 
 
 def lecture(data: Path) -> None:
@@ -201,22 +213,12 @@ def lecture(data: Path) -> None:
     place = data / "real_vectors" / "lecture_frames"
     lines = json.loads((place / "transcript.json").read_text())
     questions = [one for one in json.loads((place / "test_set.json").read_text()) if one["answerable"]]
-    starts = [float(line["start_time"]) for line in lines]
-    ends = [max(end, start + 1) for start, end in zip(starts, [*starts[1:], starts[-1] + 10], strict=True)]
+    clip = Clip("", [line["text"] for line in lines], [float(line["start_time"]) for line in lines])
     off: dict[str, list[float]] = {"words": [], "meaning": []}
     with tempfile.TemporaryDirectory() as folder:
-        with closing(catalog.open_for_writing(Path(folder))) as connection:
-            build(Path(folder), [Clip("", ["nothing"])], None)
-            said = [Utterance(line["text"], *at, "sidecar") for line, *at in zip(lines, starts, ends, strict=True)]
-            with catalog.transaction(connection):
-                clip_id = f"{0:032x}"
-                put_rows(connection, clip_id, speech_rows(clip_id, [Transcript("sidecar", "", tuple(said))]))
-                for table in catalog.FULL_TEXT:
-                    connection.execute(f"DELETE FROM {table}")
-                fill_full_text(connection)
-            meanings.update_meanings(Store(Path(folder), connection, {}), meanings.WORDLLAMA)
+        build(Path(folder), [clip])
         with open_library(folder) as opened:
-            searcher = opened._searcher
+            clip_id, searcher = f"{0:032x}", opened._searcher
             searcher.is_empty()
             for one in questions:
                 encoded = searcher.encode(Query(one["question"]))
@@ -257,7 +259,7 @@ def cost(data: Path, most: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         build(Path(folder), clips, None)
         with closing(catalog.open_for_writing(Path(folder))) as connection:
-            took = timed(lambda: meanings.update_meanings(Store(Path(folder), connection, {}), meanings.WORDLLAMA))
+            took = timed(lambda: meanings.update_meanings(Store(Path(folder), connection, {}), WORDLLAMA))
         size = sum(path.stat().st_size for path in Path(folder).glob("meanings.*"))
         print(f"  {count:,} words in {len(clips):,} clips: encoded in {took / 1e3:.1f} s, {size / 1e6:.0f} MB")
         with open_library(folder) as opened:
@@ -266,25 +268,27 @@ def cost(data: Path, most: int) -> None:
             for query in queries:
                 asked = Query(query)
                 encoded = searcher.encode(asked)
-                parts.setdefault("encoding the query", []).append(timed(lambda asked=asked: searcher.encode(asked)))
                 with searcher.snapshot() as s:
-                    compare = lambda s=s, asked=asked, to=encoded.to_mean: meaning.compare(s, asked, to, s.there)  # noqa: E731
-                    parts.setdefault("comparing by meaning", []).append(timed(compare))
-                    by_words = lambda s=s, asked=asked: words.score(s, "said", asked, s.there)  # noqa: E731
-                    parts.setdefault("comparing by words", []).append(timed(by_words))
-                parts.setdefault("the whole search", []).append(timed(lambda query=query: opened.search(query)))
+                    calls: dict[str, Callable[[], object]] = {
+                        "encoding the query": partial(searcher.encode, asked),
+                        "comparing by meaning": partial(meaning.compare, s, asked, encoded.to_mean, s.there),
+                        "comparing by words": partial(words.score, s, "said", asked, s.there),
+                    }
+                    for part, call in calls.items():
+                        parts.setdefault(part, []).append(timed(call))
+                parts.setdefault("the whole search", []).append(timed(partial(opened.search, query)))
         for part, times in parts.items():
             print(f"  {part:<22} median {median(times):6.1f} ms, p95 {np.quantile(times, 0.95):6.1f} ms")
 
 
 def share_of_index(data: Path) -> None:
     """Real clips with 150 words of subtitles a minute: what of the processor time of an index run meaning takes."""
-    taken, usual = [0.0], run.update_meanings
+    taken, usual = [0.0], meanings.update_meanings
 
-    def watched(*given: object) -> int:
+    def watched(*given: Any) -> int:
         start = time.process_time()
         try:
-            return usual(*given)  # type: ignore[arg-type]
+            return usual(*given)
         finally:
             taken[0] += time.process_time() - start
 
@@ -297,11 +301,11 @@ def share_of_index(data: Path) -> None:
             shutil.copy(path, place)
             cues = [f"{n + 1}\n00:00:{2 * n:02d},000 --> 00:00:{2 * n + 2:02d},000\n{lines[n]}\n" for n in range(29)]
             (place / path.name).with_suffix(".srt").write_text("\n".join(cues))
-        run.update_meanings = watched
+        vars(run)["update_meanings"] = watched
         start = spent()
         report = index_folders([place], Path(folder, "library"), IndexSettings(model="builtin", workers=1))
         whole = spent() - start
-        run.update_meanings = usual
+        vars(run)["update_meanings"] = usual
     share = 100 * taken[0] / whole
     what = f"index run of {report.indexed} real clips with the built-in encoder"
     print(f"  {what}: {whole:.1f} s, of which meaning {taken[0]:.2f} s ({share:.1f} %)")

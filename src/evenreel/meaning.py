@@ -144,7 +144,8 @@ def _table(found: ModelFiles) -> Encode:
 def _static(found: ModelFiles) -> Encode:
     from model2vec import StaticModel
 
-    return StaticModel.from_pretrained(found.folder).encode
+    model = StaticModel.from_pretrained(found.folder)
+    return lambda texts: np.asarray(model.encode(texts), np.float32)
 
 
 def _sentences(found: ModelFiles) -> Encode:

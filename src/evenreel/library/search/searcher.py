@@ -23,7 +23,7 @@ every clip, has weight 1. A channel of words ranks the clips it finds, and the f
 query by chance: its weight is 1 where all of the query is written, 0 where half of it or less is, and goes straight
 between. So words that are exactly on screen are never pushed out by frames that merely look somewhat alike, and 'a blue
 square' is not looked for on a blue carpet. What a clip sounds like weighs 1 where it fits, 0 where it hardly may; texts
-that mean it weigh 1.
+that mean it weigh a quarter.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """What the texts of a library mean: windows of what is said, written on screen and captioned, and their vectors.
 
-A window is neighbouring lines of one source, some 25 words in all: half a sentence of a subtitle says little, and a
-long stretch is about too much. On captions of MSVD as lines of subtitles, windows of 25 words find the clip in 21 of
-100 searches, of 37 words in 18; on a lecture the two are alike (`benchmarks/meaning.py`). None goes over a pause, nor
-from one transcript to the next. Windows are not stored: they follow from the texts. The rows of a clip are dropped with
-the first of its texts that changes, in one transaction, and the end of an index run encodes what has none.
+A window is neighbouring lines of one source, some 17 words in all: half a sentence of a subtitle says little, and a
+long stretch is about too much. The length was chosen on lines made of captions (`benchmarks/meaning.py`), which find
+their clip less often the longer windows are; one of a single line would cost twice as much. None goes over a pause,
+nor from one transcript to the next. Windows are not stored: they follow from the texts. The rows of a clip are dropped
+with the first of its texts that changes, in one transaction, and the end of an index run encodes what has none.
 """
 
 from __future__ import annotations
