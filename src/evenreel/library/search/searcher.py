@@ -204,10 +204,7 @@ def ranks_of(scores: Column | FloatArray, there: Flags) -> Indices:
 
 
 def _columns(
-    texts: Mapping[Channel, WordMatches],
-    heard: seen.Heard | None,
-    meant: meaning.Meant | None,
-    scores: FloatArray | None,
+    texts: Mapping[Channel, WordMatches], heard: seen.Heard | None, scores: FloatArray | None
 ) -> dict[Channel, ChannelColumns]:
     channels: dict[Channel, ChannelColumns] = {}
     for channel, one in texts.items():
@@ -216,9 +213,6 @@ def _columns(
     if heard is not None:
         ranks = np.where(heard.found, ranks_of(heard.scores, np.isfinite(heard.scores)), 0)
         channels["sounds"] = ChannelColumns(ranks, heard.weights, heard.scores.astype(np.float64))
-    if meant is not None:
-        ranks = np.where(meant.found, ranks_of(meant.scores, np.isfinite(meant.scores)), 0)
-        channels["meaning"] = ChannelColumns(ranks, meaning.WEIGHT, meant.scores.astype(np.float64))
     if scores is not None:
         channels["seen"] = ChannelColumns(ranks_of(scores, np.isfinite(scores)), 1.0, scores.astype(np.float64))
     return channels
@@ -376,8 +370,7 @@ class Searcher:
             own = MEANINGS.own(self._meta)
             if own and (self._texts is None or self._texts.weights_hash != own.get("weights_hash")):
                 self._texts = model_of(self._meta)
-            if self._texts is not None:
-                to_mean = self._texts, self._texts.encode([query.asked.text])[0]
+            to_mean = self._texts and (self._texts, self._texts.encode([query.asked.text])[0])
         return EncodedQuery(query, embedding, vector, to_hear, to_mean, tuple(notices))
 
     def ask(self, s: Snapshot, encoded: EncodedQuery, engine: AskEngine | None = None) -> Asked:
@@ -404,7 +397,10 @@ class Searcher:
                 notices.append(_not_measured(query))
             elif heard is not None and heard.s.measured:
                 above = as_one_of(above, 2)
-        channels = _columns(texts, heard, meant, scores)
+        channels = _columns(texts, heard, scores)
+        if meant is not None:
+            ranks = np.where(meant.found, ranks_of(meant.scores, np.isfinite(meant.scores)), 0)
+            channels["meaning"] = ChannelColumns(ranks, meaning.WEIGHT, meant.scores.astype(np.float64))
         return Asked(encoded, allowed, texts, vector, scores, above, heard, meant, notices, channels)
 
     def clip_vector(self, clip_id: str, time_s: float | None = None) -> FloatArray:
