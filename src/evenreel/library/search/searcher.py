@@ -370,7 +370,8 @@ class Searcher:
             own = MEANINGS.own(self._meta)
             if own and (self._texts is None or self._texts.weights_hash != own.get("weights_hash")):
                 self._texts = model_of(self._meta)
-            to_mean = self._texts and (self._texts, self._texts.encode([query.asked.text])[0])
+            if self._texts is not None:
+                to_mean = self._texts, self._texts.encode([query.asked.text])[0]
         return EncodedQuery(query, embedding, vector, to_hear, to_mean, tuple(notices))
 
     def ask(self, s: Snapshot, encoded: EncodedQuery, engine: AskEngine | None = None) -> Asked:

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 from evenreel.config import AUTO
 from evenreel.errors import EncoderError
 from evenreel.extras import to_install
-from evenreel.library.store.catalog import get_meta, number_of, set_meta
+from evenreel.library.store.catalog import get_meta, set_meta
 from evenreel.library.store.fulltext import note_clips
 from evenreel.library.store.vectors import MEANINGS
 from evenreel.library.store.writer import Store, drop_rows, open_vectors, vectors_path
@@ -31,12 +31,11 @@ TextSource = Literal["said", "on_screen", "about"]
 MOST_LETTERS = 100  # of a window: 17 words of English, two sentences of Chinese
 PAUSE_S = 10.0
 CLIPS_AT_ONCE = 256
-FEW_ROWS = 10_000
 _LINES: dict[TextSource, str] = {
     "said": "SELECT text, start_s, end_s, transcript FROM utterances WHERE clip_id = ? ORDER BY transcript, number",
     "on_screen": "SELECT text, start_s, end_s, 0 FROM tracks WHERE clip_id = ? ORDER BY start_s, number",
-    "about": "SELECT json_extract(metadata, '$.caption') AS caption, 0.0, 0.0, min(path) AS first FROM files"
-    " WHERE clip_id = ? AND state = 'indexed' AND caption <> '' GROUP BY caption ORDER BY first",
+    "about": "SELECT CASE WHEN json_valid(metadata) THEN json_extract(metadata, '$.caption') END AS caption, 0.0, 0.0,"
+    " min(path) AS first FROM files WHERE clip_id = ? AND state = 'indexed' AND caption <> '' GROUP BY 1 ORDER BY first",
 }
 _LACKING = (
     "SELECT clip_id FROM clips WHERE clip_id NOT IN (SELECT clip_id FROM meaning_rows) AND ("
@@ -141,9 +140,9 @@ def update_meanings(
     told: Callable[[int], None] = lambda clips: None,
     halted: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Encode what has no rows yet, by the model that is named, the library's own, or the default where it is installed.
+    """Encode what has no rows, by the model that is named, the library's own or the default; return how many clips.
 
-    A model of another digest than the rows' encodes all anew; None drops them. Returns how many clips were encoded.
+    A model of another digest than the rows' encodes all anew, and None drops them.
     """
     own = MEANINGS.own(store.meta())
     if name is None:
@@ -163,7 +162,7 @@ def update_meanings(
             return 0
     if not own and not lacking(store.connection):
         return 0
-    if own.get("weights_hash") != locate_text_model(name).digest() or _is_worn(store.connection):
+    if own.get("weights_hash") != locate_text_model(name).digest():
         store.begin_matrix(MEANINGS, load_text_model(name))
     clip_ids, encoded = lacking(store.connection), 0
     if not clip_ids and store.null_scores_hold(MEANINGS):
@@ -178,9 +177,3 @@ def update_meanings(
     if not store.null_scores_hold(MEANINGS):
         store.update_null_scores(model, MEANINGS)
     return encoded
-
-
-def _is_worn(connection: sqlite3.Connection) -> bool:
-    """Whether most of the matrix is of texts that have changed since."""
-    (rows,) = connection.execute("SELECT ifnull(sum(count), 0) FROM meaning_rows").fetchone()
-    return number_of(connection, "meaning_vectors_end") > 2 * int(rows) + FEW_ROWS
