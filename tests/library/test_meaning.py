@@ -11,14 +11,16 @@ import numpy as np
 import pytest
 
 from evenreel import open_library
+from evenreel.cli.show_library import show_result
 from evenreel.errors import EncoderError
 from evenreel.library import index_folders, publish_library, remove_from_library, repair, verify
 from evenreel.library.index.scan import IndexReport
 from evenreel.library.published import local_folder
-from evenreel.library.search.result import SearchResult
+from evenreel.library.search.result import MeaningHit, SearchResult
 from evenreel.library.store import meanings
 from evenreel.library.store.vectors import null_queries
 from evenreel.meaning import WORDLLAMA, load_text_model, locate_text_model
+from evenreel.server.api import FoundClip
 from tests.library.videos import write_video
 from tests.library.words_only import WORDS_ONLY
 from tests.speech.subtitle_files import Line, written
@@ -108,6 +110,14 @@ def test_what_is_said_is_found_in_other_words_at_the_time_of_its_line(films: Pat
     start_s = 0.2 + 0.8 * SPOKEN[name].index(line)
     assert first.moments[0].time_s == first.meaning.start_s == pytest.approx(start_s)
     assert (first.written, first.weaker, list(first.scores)) == (0, False, ["meaning"])
+
+
+def test_terminal_and_page_say_that_it_is_in_other_words(films: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = search(films, "fixing a car")
+    show_result(found, as_json=False)
+    assert "said, in other words 0:01-0:01: Our mechanic will repair the brakes tomorrow." in capsys.readouterr().out
+    told = FoundClip.of(replace(found.hits[0], meaning=MeaningHit("said", "\u202eno", 1.0, 2.0, 0.5)), ())
+    assert told.meaning is not None and "\u202e" not in told.meaning.text
 
 
 def test_a_caption_is_found_in_other_words_as_a_whole_clip(films: Path) -> None:
