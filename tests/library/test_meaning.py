@@ -233,6 +233,8 @@ def test_a_library_that_was_made_before_texts_had_a_meaning_gets_it_by_its_next_
         catalog.execute("DROP TABLE meaning_null_scores")
     assert verify(library) == []
     assert names(search(videos, "mechanic")) == ["garage"]
+    with open_library(library) as opened:
+        assert any("run evenreel index once more" in notice for notice in opened.notices())
     assert index(videos).meanings == 6
     assert verify(library) == []
 

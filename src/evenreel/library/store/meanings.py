@@ -35,14 +35,13 @@ _LINES: dict[TextSource, str] = {
     "said": "SELECT text, start_s, end_s, transcript FROM utterances WHERE clip_id = ? ORDER BY transcript, number",
     "on_screen": "SELECT text, start_s, end_s, 0 FROM tracks WHERE clip_id = ? ORDER BY start_s, number",
     "about": "SELECT CASE WHEN json_valid(metadata) THEN json_extract(metadata, '$.caption') END AS caption, 0.0, 0.0,"
-    " min(path) AS first FROM files WHERE clip_id = ? AND state = 'indexed' AND caption <> '' GROUP BY 1 ORDER BY first",
+    " min(path) FROM files WHERE clip_id = ? AND state = 'indexed' AND caption <> '' GROUP BY caption ORDER BY min(path)",
 }
-_LACKING = (
-    "SELECT clip_id FROM clips WHERE clip_id NOT IN (SELECT clip_id FROM meaning_rows) AND ("
-    " EXISTS (SELECT 1 FROM utterances WHERE utterances.clip_id = clips.clip_id)"
+_WITH_TEXTS = (
+    "SELECT clip_id FROM clips WHERE (EXISTS (SELECT 1 FROM utterances WHERE utterances.clip_id = clips.clip_id)"
     " OR EXISTS (SELECT 1 FROM tracks WHERE tracks.clip_id = clips.clip_id)"
     " OR EXISTS (SELECT 1 FROM files WHERE files.clip_id = clips.clip_id AND state = 'indexed'"
-    " AND json_extract(metadata, '$.caption') <> '')) ORDER BY clip_id"
+    " AND json_extract(metadata, '$.caption') <> ''))"
 )
 
 log = logging.getLogger("evenreel")
@@ -118,13 +117,16 @@ def model_of(meta: Mapping[str, str]) -> TextModel | None:
 
 def lacking(connection: sqlite3.Connection) -> list[str]:
     """Return the clips with texts that have no rows."""
-    return [clip_id for (clip_id,) in connection.execute(_LACKING)]
+    found = connection.execute(f"{_WITH_TEXTS} AND clip_id NOT IN (SELECT clip_id FROM meaning_rows) ORDER BY clip_id")
+    return [clip_id for (clip_id,) in found]
 
 
 def without_meaning(connection: sqlite3.Connection, meta: Mapping[str, str]) -> str | None:
     """Return a sentence where texts are searched by their words alone; None where they are not, or there are none."""
     name = MEANINGS.own(meta).get("encoder_id", WORDLLAMA)
-    if model_of(meta) is not None or not (MEANINGS.own(meta) or lacking(connection)):
+    if model_of(meta) is not None or not (
+        MEANINGS.own(meta) or connection.execute(f"{_WITH_TEXTS} LIMIT 1").fetchone()
+    ):
         return None
     remedy = "run evenreel index once more"
     try:
