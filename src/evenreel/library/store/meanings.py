@@ -35,7 +35,7 @@ _LINES: dict[TextSource, str] = {
     "said": "SELECT text, start_s, end_s, transcript FROM utterances WHERE clip_id = ? ORDER BY transcript, number",
     "on_screen": "SELECT text, start_s, end_s, 0 FROM tracks WHERE clip_id = ? ORDER BY start_s, number",
     "about": "SELECT CASE WHEN json_valid(metadata) THEN json_extract(metadata, '$.caption') END AS caption, 0.0, 0.0,"
-    " min(path) FROM files WHERE clip_id = ? AND state = 'indexed' AND caption <> '' GROUP BY caption ORDER BY min(path)",
+    " min(path) FROM files WHERE clip_id = ? AND state = 'indexed' AND caption <> '' GROUP BY 1 ORDER BY min(path)",
 }
 _WITH_TEXTS = (
     "SELECT clip_id FROM clips WHERE (EXISTS (SELECT 1 FROM utterances WHERE utterances.clip_id = clips.clip_id)"
@@ -123,10 +123,8 @@ def lacking(connection: sqlite3.Connection) -> list[str]:
 
 def without_meaning(connection: sqlite3.Connection, meta: Mapping[str, str]) -> str | None:
     """Return a sentence where texts are searched by their words alone; None where they are not, or there are none."""
-    name = MEANINGS.own(meta).get("encoder_id", WORDLLAMA)
-    if model_of(meta) is not None or not (
-        MEANINGS.own(meta) or connection.execute(f"{_WITH_TEXTS} LIMIT 1").fetchone()
-    ):
+    name = (own := MEANINGS.own(meta)).get("encoder_id", WORDLLAMA)
+    if model_of(meta) or not (own or connection.execute(f"{_WITH_TEXTS} LIMIT 1").fetchone()):
         return None
     remedy = "run evenreel index once more"
     try:
