@@ -2,10 +2,10 @@
 
 A clip is as near as its nearest window of text (`evenreel.library.store.meanings`), and is found where that beats a
 share of `ENOUGH` of nonsense queries, each at its best on any clip of the library: of nonsense, 3 % finds a clip so,
-beside what frames are allowed. It is then no weaker match, and never stands by this alone among the clips that fit:
-those on which all words of the query are written come before it. Its rank weighs a quarter of that of frames: on
-captions of MSVD, weights from .05 to 1 are alike within 1 of 100 searches, and with a half or more, clips with words
-that the query misspells fall behind some that mean something near (`benchmarks/search_set.py`).
+beside what frames are allowed. It is then no weaker match, but by this alone it stands behind all clips on which half
+of the query's words are written: else clips with words that the query misspells fall behind some that mean something
+near (`benchmarks/search_set.py`), and on captions of MSVD it costs less than 1 in 100 first answers. Its rank weighs a
+quarter of that of frames; weights from .05 to 1 are as much alike (`benchmarks/meaning.py`).
 """
 
 from __future__ import annotations

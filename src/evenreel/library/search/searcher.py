@@ -3,13 +3,14 @@
 Six channels score clips: `seen` (the query's vector against the clips' frames), `on_screen` (recognised words), `said`
 (subtitles, recognised speech), `about` (file names and given captions), `meaning` (the query's vector against windows
 of these texts, see `evenreel.library.search.meaning`) and `sounds` (the same against windows of sound), the last two
-where the library has a model of theirs. A clip is in one of three states:
+where the library has a model of theirs. A clip is in one of four states:
 
 - `FIT`: its frames or its sound do better than a share of `FITS` of nonsense queries does on any clip of the library,
   or a share of `FITS` of the query's words, rare ones weighing more, is written on the clip, said in it, in its name or
   in its caption;
-- `MAY`: its frames or its sound do better than a share of `MAY_FIT`, its texts mean what the query does, or a share of
-  `ANSWERS` of the words is written there;
+- `MAY`: its frames or its sound do better than a share of `MAY_FIT`, or a share of `ANSWERS` of the words is written
+  there;
+- `MEANT`: its texts alone mean what the query does;
 - `NOTHING`: neither. These are the weaker matches, behind a line that is all that is told of the states; nonsense finds
   a clip before it in 10.4 % of cases (`evenreel.library.store.vectors`), and in 3 % by what texts mean.
 
@@ -64,7 +65,7 @@ NOTHING_KNOWN: Mapping[Channel, str] = {
 NOTHING_SEEN = "The library is searched without vision, so nothing is found by what is seen; leave `seen:` out."
 
 RANK_CONSTANT = 60
-FIT, MAY, NOTHING = range(3)
+FIT, MAY, MEANT, NOTHING = range(4)
 ANSWERS = 0.5  # a clip with this share of the query's weight in writing is no weaker match
 
 
@@ -133,7 +134,7 @@ class Asked:
         """States of the clips; what was not measured counts as nothing."""
         beats = self.sounds if self.above is None else np.fmax(self.sounds, self.above)
         states = np.minimum(states_of(beats, MAY_FIT), states_of(self.written, ANSWERS))
-        return states if self.meant is None else np.where(self.meant.found, np.minimum(states, MAY), states)
+        return states if self.meant is None else np.where(self.meant.found, np.minimum(states, MEANT), states)
 
     def best(self, s: Snapshot, k: int) -> list[int]:
         """Find the first k clips; equal ones go by the share of the query that is written, then by path."""
