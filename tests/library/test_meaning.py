@@ -115,7 +115,7 @@ def test_what_is_said_is_found_in_other_words_at_the_time_of_its_line(films: Pat
 def test_terminal_and_page_say_that_it_is_in_other_words(films: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = search(films, "fixing a car")
     show_result(found, as_json=False)
-    assert "said, in other words 0:01-0:01: Our mechanic will repair the brakes tomorrow." in capsys.readouterr().out
+    assert "said, in other words 0:01: Our mechanic will repair the brakes tomorrow." in capsys.readouterr().out
     told = FoundClip.of(replace(found.hits[0], meaning=MeaningHit("said", "\u202eno", 1.0, 2.0, 0.5)), ())
     assert told.meaning is not None and "\u202e" not in told.meaning.text
 
