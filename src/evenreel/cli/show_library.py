@@ -126,6 +126,10 @@ def _show_hit(out: Console, rank: int, hit: Hit) -> None:
         out.print(f"      on screen {_span(text.start_s, text.end_s)}: [green]{safe(text.text)}[/]")
     for said in hit.said:
         out.print(f"      said {_span(said.start_s, said.end_s)}: [cyan]{_marked(said)}[/]")
+    if hit.meaning is not None:
+        how = {"said": "said", "on_screen": "written", "about": "caption"}[hit.meaning.source]
+        when = "" if how == "caption" else f" {_span(hit.meaning.start_s, hit.meaning.end_s)}"
+        out.print(f"      {how}, in other words{when}: [cyan]{safe(hit.meaning.text)}[/]")
     source = hit.metadata.get("source")
     told = "" if source in {None, ""} else f"  source: {safe(source)}"
     out.print(f"      [dim]{scores}{told}[/]")
