@@ -305,7 +305,7 @@ def bank_of(connection: sqlite3.Connection, of: Matrix = FRAMES) -> FloatArray |
     return _stored_bank(meta, meta.get("weights_hash", ""), int(meta.get("dimension", "0")))
 
 
-def _encoded_bank(encoder: Encoder) -> HalfArray:
+def _encoded_bank(encoder: TextEncoder) -> HalfArray:
     """The bank (N, D) as a model encodes it; of a slow one kept in the cache folder, for all libraries of a person."""
     from platformdirs import user_cache_path
 
