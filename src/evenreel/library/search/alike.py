@@ -42,7 +42,7 @@ OF_ANY_TWO = 1 / 8  # part of the median distance of two clips, which takes may 
 FILM_OF_ANY_TWO = 3 / 8  # part of it that the same recording may not exceed
 SAME_FILM = 0.6  # least correlation of the changes of two clips that are one recording
 STILL = 1e-3  # variance of moments that counts as none
-FEWEST, COVERED, PHASES = 4, 0.8, 4  # moments that are laid along, share of the shorter clip, steps of a period
+FEWEST, COVERED, STEPS = 4, 0.8, 2  # moments that are laid along, share of the shorter clip, steps of a period
 
 SAMPLED_CLIPS, SAMPLED_MOMENTS = 256, 16
 """Most clips of a library, and moments of each, that its distances are measured on."""
@@ -162,54 +162,42 @@ def _kinship(
 def align(one: ClipStretch, other: ClipStretch) -> Alignment | None:
     """Find where the changes of two clips correlate best, each without its mean; None for too few moments.
 
-    Of n moments of one at even times and those of the other at the same times, interpolated, the correlation at a shift
-    is sum_i <x_i - mean(x), y_i - mean(y)> over the root of both sums of squares, with `STILL` of each moment added.
+    The n moments x of the shorter one are laid along those of the longer one, both at the same even times: with the
+    moments y that they fall on, the correlation is sum_i <x_i - mean(x), y_i - mean(y)> over the root of both sums of
+    squares, with `STILL` of each moment added.
     """
     if min(len(one.times_s), len(other.times_s)) < FEWEST:
         return None
-    step_s = float(max(np.median(np.diff(one.times_s)), np.median(np.diff(other.times_s))))
-    longest_s = max(float(np.ptp(clip.times_s)) for clip in (one, other))
-    if not 0 < longest_s <= 4 * MOST_MOMENTS * step_s:  # times of a damaged file
+    short, long = sorted((one, other), key=lambda clip: float(np.ptp(clip.times_s)))
+    step_s = float(max(np.median(np.diff(clip.times_s)) for clip in (one, other))) / STEPS
+    if not 0 < np.ptp(long.times_s) <= 4 * MOST_MOMENTS * STEPS * step_s:  # times of a damaged file
         return None
-    best, x = None, _sampled(one, 0.0, step_s)
-    for phase_s in np.arange(PHASES) * step_s / PHASES:
-        y = _sampled(other, phase_s, step_s)
-        least = max(FEWEST, ceil(COVERED * min(len(x), len(y))))
-        shifts = np.arange(least - len(x), len(y) - least + 1)
-        if not len(shifts):
-            continue
-        first = np.maximum(0, -shifts)  # of the moments of x that lie beside y
-        end = np.minimum(len(x), len(y) - shifts)
-        both, cosines = end - first, x @ y.T
-        (sum_x, x_2), (sum_y, y_2) = _sums(x, first, end), _sums(y, first + shifts, end + shifts)
-        products = np.array([np.trace(cosines, shift) for shift in shifts])
-        changes = products - np.sum(sum_x * sum_y, axis=1) / both
-        spread = np.sqrt(
-            np.maximum(0, x_2 - np.sum(sum_x**2, axis=1) / both) * np.maximum(0, y_2 - np.sum(sum_y**2, axis=1) / both)
-        )
-        correlations = changes / (spread + STILL * both)
-        at = int(np.argmax(correlations))
-        if best is None or correlations[at] > best.correlation:
-            starts_s = float(other.times_s[0] + phase_s + shifts[at] * step_s - one.times_s[0])
-            best = Alignment(float(correlations[at]), starts_s)
-    return best
+    x, y = _sampled(short, step_s), _sampled(long, step_s)
+    beyond = int((1 - COVERED) / 2 * len(x))  # so many may lie before or behind the longer one, over its ends
+    x, y = x - x.mean(axis=0), np.pad(y, ((beyond, beyond), (0, 0)), mode="edge")
+    sums = np.cumsum(np.pad(y, ((1, 0), (0, 0))), axis=0, dtype=np.float64)
+    means = (sums[len(x) :] - sums[: -len(x)]) / len(x)
+    spread = np.sum(x**2) * len(x) * np.maximum(0, 1 - np.sum(means**2, axis=1))
+    cosines = x @ y.T
+    changes = np.array([np.trace(cosines, shift) for shift in range(len(means))])
+    correlations = changes / (np.sqrt(spread) + STILL * len(x))
+    at = int(np.argmax(correlations))
+    starts_s = float(long.times_s[0] + (at - beyond) * step_s - short.times_s[0])
+    return Alignment(float(correlations[at]), starts_s if short is one else -starts_s)
 
 
-def _sampled(clip: ClipStretch, from_s: float, step_s: float) -> FloatArray:
-    """Moments at even times, (m, D), between those that there are."""
+def _sampled(clip: ClipStretch, step_s: float) -> FloatArray:
+    """Moments at even times between those that there are, (m, D), of unit length."""
     times = clip.times_s
-    wanted = np.arange(times[0] + from_s, times[-1] + 1e-6, step_s)
+    wanted = np.arange(times[0], times[-1] + 1e-6, step_s)
     before = np.clip(np.searchsorted(times, wanted, side="right") - 1, 0, len(times) - 2)
     share = ((wanted - times[before]) / np.maximum(times[before + 1] - times[before], 1e-6))[:, None]
-    mixed = clip.vectors[before] * (1 - share) + clip.vectors[before + 1] * share
-    return np.asarray(mixed, np.float32)
+    return _unit(clip.vectors[before] * (1 - share) + clip.vectors[before + 1] * share)
 
 
-def _sums(moments: FloatArray, first: Indices, end: Indices) -> tuple[NDArray[np.float64], Column]:
-    """Of runs of moments, from first (S,) to end (S,): their sums (S, D), and the sums of their squares (S,)."""
-    sums = np.cumsum(np.pad(moments, ((1, 0), (0, 0))), axis=0, dtype=np.float64)
-    squares = np.cumsum(np.pad(np.sum(moments**2, axis=1), (1, 0)), dtype=np.float64)
-    return sums[end] - sums[first], squares[end] - squares[first]
+def _unit(rows: NDArray[Any]) -> FloatArray:
+    unit: FloatArray = (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)).astype(np.float32)
+    return unit
 
 
 def says_otherwise(one: Collection[str], other: Collection[str]) -> bool:
@@ -255,9 +243,7 @@ def _stretch_of(s: Snapshot, hit: Hit) -> ClipStretch | None:
 
 def _read(s: Snapshot, place: int, skipped: int, most: int) -> FloatArray:
     """Moments of a clip from a number on, (n, D), of unit length; float16 has rounded them."""
-    found = _moments(s, place)[skipped : skipped + most].astype(np.float32)
-    unit: FloatArray = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-6)
-    return unit
+    return _unit(_moments(s, place)[skipped : skipped + most].astype(np.float32))
 
 
 def _moments(s: Snapshot, place: int) -> HalfArray:
@@ -265,7 +251,7 @@ def _moments(s: Snapshot, place: int) -> HalfArray:
     return s.vectors.read(int(s.first_rows[place]), int(s.counts[place]))
 
 
-def _evenly(values: Indices, most: int) -> Indices:
+def _evenly(values: NDArray[Any], most: int) -> NDArray[Any]:
     return values[np.unique(np.linspace(0, len(values) - 1, min(len(values), most)).astype(np.int64))]
 
 
@@ -318,17 +304,13 @@ def unlike_clips(s: Snapshot, where: Filter, k: int) -> UnlikeClips:
         place = int(places[row])
         frames_of(s, place, times[clip_id])  # as many as it has times
         nearest = int(np.argmax(_some_moments(s, place) @ means[row]))
-        time_s = float(_spread(times[clip_id].spans_s)[nearest, 0])
+        time_s = float(_evenly(times[clip_id].spans_s, MOST_IN_MEAN)[nearest, 0])
         clips.append(UnlikeClip(clip_id, paths[clip_id], lengths[clip_id], time_s, round(far, 5)))
     return UnlikeClips(tuple(clips), len(places), len(every))
 
 
 def _some_moments(s: Snapshot, place: int) -> FloatArray:
-    return _spread(_moments(s, place)).astype(np.float32)
-
-
-def _spread(rows: NDArray[Any]) -> NDArray[Any]:
-    return rows[:: -(-len(rows) // MOST_IN_MEAN)]
+    return _evenly(_moments(s, place), MOST_IN_MEAN).astype(np.float32)
 
 
 def farthest_first(vectors: FloatArray, k: int) -> tuple[Indices, list[float]]:
