@@ -6,7 +6,7 @@ FOLDER has real clips (`../shared/data/videos`); DIR gets what is made of them, 
 A film is 40 s of pieces of them. Planted are: the film in another codec, at half the size, with black borders, a part
 of 8 to 14 s that begins between two moments, and that part with borders. Not to fold are the part beside the next part
 of its film and beside other films (that have less than a fifth of its frames), halves of one shot, and two recordings
-by a still camera, one picture with noise and changing light each. `--lecture` adds real CLIP vectors of the frames of
+by a still camera, one picture with noise and changing light each, once with the same tenth of more light. `--lecture` adds real CLIP vectors of the frames of
 a lecture (`image_embeddings.npy`, `image_timestamps.npy`): every second of 60 frames beside those between them, and
 beside other stretches, most of which show a slide that does not change.
 
@@ -107,8 +107,9 @@ def write_clips(folder: Path, videos: Path, count: int) -> list[Film]:
         for take in range(2):
             chance, base = np.random.default_rng(100 * number + take), shot[len(shot) // 2].astype(float)
             light = 1 + 0.03 * np.sin(np.arange(12 * FPS) / FPS / 7 + take)
-            still = [np.clip(base * at + chance.normal(0, 4, base.shape), 0, 255).astype(np.uint8) for at in light]
-            write(folder / f"{number:03}.still{take}.mp4", still, crf=26)
+            for kind, lit in (("still", light), ("dawn", np.linspace(0.95, 1.05, 12 * FPS))):
+                still = [np.clip(base * at + chance.normal(0, 4, base.shape), 0, 255).astype(np.uint8) for at in lit]
+                write(folder / f"{number:03}.{kind}{take}.mp4", still, crf=26)
     return films
 
 
@@ -184,6 +185,7 @@ def pairs_of(clips: dict[str, ClipStretch], films: Sequence[Film]) -> dict[bool,
         own, name = found[number % 2 == 1], f"{number:03}."
         own.append(("halves of a shot", False, clips[f"{name}shot_first"], clips[f"{name}shot_second"]))
         own.append(("a still camera", False, clips[f"{name}still0"], clips[f"{name}still1"]))
+        own.append(("and it dawns", False, clips[f"{name}dawn0"], clips[f"{name}dawn1"]))
     return found
 
 

@@ -10,7 +10,7 @@ any two clips (`OF_ANY_TWO`; `benchmarks/same_takes.py`). Clips in which other w
 The same recording, whole or a part of it, is told by how its moments change (`align`): what is left of both clips
 without their means is laid along each other, at the times of both, and has to correlate (`SAME_FILM`). What another
 codec, size or black border adds to all moments alike falls out, so that these may lie farther apart
-(`FILM_OF_ANY_TWO`); the moments of a still camera change by chance alone, and tell nothing (`benchmarks/same_film.py`).
+(`FILM_OF_ANY_TWO`); the moments of a still camera change little (`STILL`), and tell nothing (`benchmarks/same_film.py`).
 
 Highlights are chosen by farthest-first traversal (Gonzalez 1985, "Clustering to minimize the maximum intercluster
 distance"): the first one is farthest from the mean of all, each further one farthest from the nearest that was chosen.
@@ -41,7 +41,7 @@ NEIGHBOURS = 0.75  # share of all moments that follow each other in a clip which
 OF_ANY_TWO = 1 / 8  # part of the median distance of two clips, which takes may not exceed
 FILM_OF_ANY_TWO = 3 / 8  # part of it that the same recording may not exceed
 SAME_FILM = 0.6  # least correlation of the changes of two clips that are one recording
-STILL = 1e-3  # variance of moments that counts as none
+STILL = 0.02  # variance of moments that tells little: of a still camera whose light changes by a tenth
 FEWEST, COVERED, STEPS = 4, 0.8, 2  # moments that are laid along, share of the shorter clip, steps of a period
 
 SAMPLED_CLIPS, SAMPLED_MOMENTS = 256, 16
