@@ -23,6 +23,8 @@ with contextlib.suppress(OSError):
     socket.getaddrinfo("nobody.invalid", 80)
 with socket.socket() as other:
     other.bind(("127.0.0.1", 0))
+with contextlib.suppress(OSError, AttributeError), socket.socket(socket.AF_NETLINK, socket.SOCK_RAW) as kernel:
+    kernel.bind((0, 0))
 """
 BY_NATIVE_CODE = """
 import ctypes, struct, socket, time
@@ -79,7 +81,6 @@ def test_a_step_that_leaves_the_machine_is_told_and_fails(monkeypatch: pytest.Mo
         return [sys.executable, "-c", BY_PYTHON] if words[0] == "search" else [sys.executable, "-c", ""]
 
     monkeypatch.setattr(check, "command", telling)
-    monkeypatch.setattr(NetworkWatch, "serve", NetworkWatch.run)
     monkeypatch.setattr("evenreel.demo.make_demo_videos", lambda folder, clips: None)
     done = run_here("check", "network", environment={})
     assert done.returncode == 1 and "search  connect      192.0.2.7, port 9  OUTSIDE" in done.stdout, done.stdout

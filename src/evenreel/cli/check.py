@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import ipaddress
 import json
 import os
 import re
@@ -20,8 +19,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.error import HTTPError
@@ -38,6 +37,7 @@ from evenreel.wording import count
 CLIPS = 5
 POLL_S = 0.02
 START_S, STEP_S, LEAVE_S = 120.0, 600.0, 20.0  # most seconds until a server answers, of a step, and of its end
+ASK_S = 0.2  # between two questions to a server whose model is loading
 QUERY = "a red star on a beach"
 DNS = 53  # whoever asks there, also on this machine, asks for a name of the world
 STRACE = ("strace", "-D", "-f", "-qq", "-ttt", "-e", "trace=connect,bind,sendto,sendmsg,sendmmsg", "-e", "signal=none")
@@ -54,23 +54,20 @@ def _hook(place: str) -> None:
     import sys
     import time
 
-    def write(*noted: object) -> None:
-        with open(place, "a", encoding="utf-8") as file:
-            file.write(json.dumps([time.time(), os.getpid(), *noted], default=str) + "\n")
+    def note(call: str, at: object) -> None:
+        if isinstance(at, tuple) and len(at) > 1 and isinstance(at[0], (str, bytes)):  # else it is of this machine
+            host = at[0].decode() if isinstance(at[0], bytes) else at[0]
+            with open(place, "a", encoding="utf-8") as file:
+                file.write(json.dumps([time.time(), os.getpid(), call, host, at[1]], default=str) + "\n")
 
     def watch(event: str, given: tuple[object, ...]) -> None:
-        what, _, call = event.partition(".")
-        if what != "socket":
-            return
-        if call in {"connect", "bind", "sendto", "sendmsg", "getnameinfo"}:
-            address = given[0] if call == "getnameinfo" else given[1]
-            if isinstance(address, tuple) and len(address) > 1:  # paths and None are of this machine, or were seen
-                write(call, address[0], address[1])
-        elif call in {"getaddrinfo", "gethostbyname", "gethostbyaddr"} and given[0] is not None:
-            host = given[0].decode() if isinstance(given[0], bytes) else given[0]
-            write(call, host, (*given, None)[1])
+        call = event.partition("socket.")[2]
+        if call in ("connect", "bind", "sendto", "sendmsg", "getnameinfo"):
+            note(call, given[-1])
+        elif call in ("getaddrinfo", "gethostbyname", "gethostbyaddr"):
+            note(call, (*given, None)[:2])
 
-    write("", None, None)
+    note("", ("", None))
     sys.addaudithook(watch)
 
 
@@ -88,122 +85,91 @@ class SocketCall:
 
     @property
     def loopback(self) -> bool:
+        from evenreel.server.settings import is_loopback
+
         return self.port != DNS and is_loopback(self.host)
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine and nothing else.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("::ffff:127.0.0.1"), is_loopback("0.0.0.0"), is_loopback("example.org")
-    (True, True, False, False)
-    """
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return host.lower() == "localhost"
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return (mapped or address).is_loopback
-
-
-@dataclass
 class NetworkWatch:
-    """Runs commands and gathers what their processes open."""
+    """Runs commands and gathers what their processes open; the watchers write into a folder."""
 
-    folder: Path  # for what the watchers write
-    began: float = field(default_factory=time.time)
-    calls: list[SocketCall] = field(default_factory=list)
-    processes: set[int] = field(default_factory=set)  # Python's
-
-    def __post_init__(self) -> None:
-        self._noted = self.folder / "python"
+    def __init__(self, folder: Path) -> None:
+        self.calls, self.processes = list[SocketCall](), set[int]()  # the processes are Python's
+        self._folder, self._began, self._noted, self._traced = folder, time.time(), folder / "python", folder / "traced"
         source = f"{inspect.getsource(_hook)}\n\n_hook({str(self._noted)!r})\n"
-        (self.folder / "sitecustomize.py").write_text(source, "utf-8")
-        self._traced = self.folder / "traced"
+        (folder / "sitecustomize.py").write_text(source, "utf-8")
         self._traced.write_text("", "utf-8")
         if shutil.which(STRACE[0]) is not None and sys.platform == "linux":  # it may be forbidden to trace
             subprocess.run([STRACE[0], "-D", "-o", str(self._traced), "true"], capture_output=True, check=False)
         self.strace = "execve" in self._traced.read_text("utf-8", "replace")
 
-    @contextlib.contextmanager
-    def running(self, step: str, words: list[str]) -> Iterator[subprocess.Popen[str]]:
-        """Run a command while the `with` lasts, then end it and gather what was noted."""
+    def run(self, step: str, words: list[str], ask: Callable[[str], None] | None = None) -> str | None:
+        """Run a command to its end, a server until its address was asked; the sentence on why it failed, or None."""
         self._noted.write_text("", "utf-8")
         self._traced.write_text("", "utf-8")
         listed, ended = set[tuple[Any, ...]](), threading.Event()
-        path = os.pathsep.join(filter(None, (str(self.folder), os.environ.get("PYTHONPATH"))))
-        # What would ask the world by way of a proxy on this machine has to be seen to do so.
-        bare = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-        process = subprocess.Popen(
-            [*STRACE, "-o", str(self._traced), *words] if self.strace else words,
-            env={**bare, "PYTHONPATH": path},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-        )
-        looks = threading.Thread(target=_look, args=(process.pid, listed, ended), daemon=True)
-        if not self.strace:
-            looks.start()
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.communicate(timeout=LEAVE_S)
-            process.kill()
-            process.communicate()  # strace ends with the last of the processes, and lets go of the pipes
-            ended.set()
-            if not self.strace:
-                looks.join()
-            noted = [tuple(json.loads(line)) for line in self._noted.read_text("utf-8").splitlines()]
-            self.processes.update(pid for _, pid, *_ in noted)
-            lines = map(_TRACED.match, self._traced.read_text("utf-8", "replace").splitlines())
-            native = [(float(one[2]), int(one[1]), one[3], one[5], one[4]) for one in lines if one]
-            for seen_by, found in (("python", noted), ("strace", native), ("system", listed)):
-                for at, pid, call, host, port in found:
-                    if call:
-                        number = int(port) if str(port).isdigit() else None
-                        seconds = round(at - self.began, 3)
-                        self.calls.append(SocketCall(seconds, step, pid, call, host, number, seen_by))
-
-    def run(self, step: str, words: list[str]) -> str | None:
-        """Run a command to its end; the sentence on why it failed, or None."""
-        with self.running(step, words) as process:
-            try:
-                _, said = process.communicate(timeout=STEP_S)
-            except subprocess.TimeoutExpired:
-                return f"{step} did not end within {STEP_S:g} s, the limit."
-        return None if not process.returncode else f"{step} failed: {last_words(said.encode())}"
-
-    def serve(self, step: str, words: list[str]) -> str | None:
-        """Start a server, look at its page and search once; the sentence on why that failed, or None."""
-        with self.running(step, words) as process:
-            assert process.stdout is not None and process.stderr is not None
-            late = threading.Timer(START_S, process.kill)
+        path = os.pathsep.join(filter(None, (str(self._folder), os.environ.get("PYTHONPATH"))))
+        # What would ask the world by way of a proxy on this machine has to be seen to do so; a token is for others.
+        bare = {name: of for name, of in os.environ.items() if not name.lower().endswith(("_proxy", "evenreel_token"))}
+        with (
+            tempfile.TemporaryFile() as complaints,
+            subprocess.Popen(
+                [*STRACE, "-o", str(self._traced), *words] if self.strace else words,
+                env={**bare, "PYTHONPATH": path},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+            ) as process,
+        ):
+            assert process.stdout is not None
+            late, found = threading.Timer(STEP_S, process.kill), None
             late.start()
-            found = re.search(r"http://[\w.:\[\]]+/", process.stdout.readline())
+            if not self.strace:
+                threading.Thread(target=_look, args=(process.pid, listed, ended), daemon=True).start()
             try:
-                if found is None:
-                    return f"{step} failed: {last_words(process.stderr.read().encode())}"
-                ask = build_opener(ProxyHandler({})).open
-                for path in ("", f"api/v1/search?q={QUERY.replace(' ', '+')}"):
-                    answered = False
-                    while not answered:
-                        try:
-                            with ask(found[0] + path, timeout=START_S) as answer:
-                                answered = bool(answer.read())
-                        except HTTPError as error:
-                            if error.code != 503:  # else its model is still loading
-                                raise
-                            time.sleep(POLL_S)
+                if ask and (found := re.search(rb"http://[\w.:\[\]]+/", process.stdout.readline())):
+                    ask(found[0].decode())
+                    process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
+                    late.cancel()
+                    late = threading.Timer(LEAVE_S, process.kill)
+                    late.start()
+                process.stdout.read()
             except OSError as error:
                 return f"{step} failed: {error}."
             finally:
                 late.cancel()
-        return None
+                process.kill()
+                process.stdout.read()  # strace ends with the last of the processes, and lets go of the pipe
+                process.wait()
+                ended.set()
+                self._gather(step, listed)
+            complaints.seek(0)
+            why = last_words(complaints.read()) or f"it ended with status {process.returncode} within {STEP_S:g} s"
+        return f"{step} failed: {why}" if (found is None if ask else process.returncode) else None
+
+    def _gather(self, step: str, listed: set[tuple[Any, ...]]) -> None:
+        noted = [tuple(json.loads(line)) for line in self._noted.read_text("utf-8").splitlines()]
+        self.processes.update(pid for _, pid, *_ in noted)
+        lines = map(_TRACED.match, self._traced.read_text("utf-8", "replace").splitlines())
+        native = [(float(one[2]), int(one[1]), one[3], one[5], one[4]) for one in lines if one]
+        for seen_by, found in (("python", noted), ("strace", native), ("system", list(listed))):
+            for at, pid, call, host, port in filter(lambda one: one[2], found):
+                number = int(port) if str(port).isdigit() else None
+                self.calls.append(SocketCall(round(at - self._began, 3), step, pid, call, host, number, seen_by))
+
+
+def _ask(address: str) -> None:
+    """Look at the page of a server, and search once its model is loaded."""
+    for path in ("", f"api/v1/search?q={QUERY.replace(' ', '+')}"):
+        for left in range(round(START_S / ASK_S), -1, -1):
+            try:
+                with build_opener(ProxyHandler({})).open(address + path, timeout=START_S) as answer:
+                    answer.read()
+                break
+            except HTTPError as error:
+                if error.code != 503 or not left:
+                    raise
+                time.sleep(ASK_S)
 
 
 def _look(pid: int, found: set[tuple[Any, ...]], ended: threading.Event) -> None:
@@ -241,7 +207,7 @@ def network(
             watch.run("index", index)
             or watch.run("search", command("evenreel", "search", QUERY, *library))
             or watch.run("export", command("evenreel", "export", QUERY, *out, *library))
-            or watch.serve("serve", command("evenreel", "serve", "--port", "0", *library))
+            or watch.run("serve", command("evenreel", "serve", "--port", "0", *library), _ask)
         )
     calls = sorted(watch.calls, key=lambda one: one.seconds)
     outside = sum(not one.loopback for one in calls)

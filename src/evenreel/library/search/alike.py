@@ -10,7 +10,7 @@ any two clips (`OF_ANY_TWO`; `benchmarks/same_takes.py`). Clips in which other w
 The same recording, whole or a part of it, is told by how its moments change (`align`): what is left of both clips
 without their means is laid along each other, at the times of both, and has to correlate (`SAME_FILM`). What another
 codec, size or black border adds to all moments alike falls out, so that these may lie farther apart
-(`FILM_OF_ANY_TWO`); the moments of a still camera change little (`STILL`), and tell nothing (`benchmarks/same_film.py`).
+(`FILM_OF_ANY_TWO`); moments of a still camera change little (`STILL`), and tell nothing (`benchmarks/same_film.py`).
 
 Highlights are chosen by farthest-first traversal (Gonzalez 1985, "Clustering to minimize the maximum intercluster
 distance"): the first one is farthest from the mean of all, each further one farthest from the nearest that was chosen.
