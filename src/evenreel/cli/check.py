@@ -195,9 +195,12 @@ def network(
     as_json: JsonOption = False,
 ) -> None:
     """Index, search, export and serve a small demo, and show what it opened; exit status 1 if that left the machine."""
+    from rich.console import Console
+
     from evenreel.demo import make_demo_videos
 
-    with tempfile.TemporaryDirectory(prefix="evenreel-check-") as place:
+    told = Console(stderr=True).status("Running index, search, export and serve on a small demo ...")
+    with told, tempfile.TemporaryDirectory(prefix="evenreel-check-") as place:
         folder = Path(place)
         make_demo_videos(folder / "videos", CLIPS)
         library, watch = ("--library", str(folder / "library")), NetworkWatch(folder)
