@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.error import HTTPError
+from urllib.parse import quote_plus
 from urllib.request import ProxyHandler, build_opener
 
 import typer
@@ -36,8 +37,7 @@ from evenreel.wording import count
 
 CLIPS = 5
 POLL_S = 0.02
-START_S, STEP_S, LEAVE_S = 120.0, 600.0, 20.0  # most seconds until a server answers, of a step, and of its end
-ASK_S = 0.2  # between two questions to a server whose model is loading
+STEP_S, LEAVE_S = 600.0, 20.0  # most seconds of a step, and of the end of a server
 QUERY = "a red star on a beach"
 DNS = 53  # whoever asks there, also on this machine, asks for a name of the world
 STRACE = ("strace", "-D", "-f", "-qq", "-ttt", "-e", "trace=connect,bind,sendto,sendmsg,sendmmsg", "-e", "signal=none")
@@ -107,7 +107,7 @@ class NetworkWatch:
         """Run a command to its end, a server until its address was asked; the sentence on why it failed, or None."""
         self._noted.write_text("", "utf-8")
         self._traced.write_text("", "utf-8")
-        listed, ended = set[tuple[Any, ...]](), threading.Event()
+        listed, ended = dict[tuple[Any, ...], float](), threading.Event()
         path = os.pathsep.join(filter(None, (str(self._folder), os.environ.get("PYTHONPATH"))))
         # What would ask the world by way of a proxy on this machine has to be seen to do so; a token is for others.
         bare = {name: of for name, of in os.environ.items() if not name.lower().endswith(("_proxy", "evenreel_token"))}
@@ -147,12 +147,16 @@ class NetworkWatch:
             why = last_words(complaints.read()) or f"it ended with status {process.returncode} within {STEP_S:g} s"
         return f"{step} failed: {why}" if (found is None if ask else process.returncode) else None
 
-    def _gather(self, step: str, listed: set[tuple[Any, ...]]) -> None:
+    def _gather(self, step: str, listed: dict[tuple[Any, ...], float]) -> None:
         noted = [tuple(json.loads(line)) for line in self._noted.read_text("utf-8").splitlines()]
         self.processes.update(pid for _, pid, *_ in noted)
         lines = map(_TRACED.match, self._traced.read_text("utf-8", "replace").splitlines())
         native = [(float(one[2]), int(one[1]), one[3], one[5], one[4]) for one in lines if one]
-        for seen_by, found in (("python", noted), ("strace", native), ("system", list(listed))):
+        for seen_by, found in (
+            ("python", noted),
+            ("strace", native),
+            ("system", [(at, *of) for of, at in list(listed.items())]),
+        ):
             for at, pid, call, host, port in filter(lambda one: one[2], found):
                 number = int(port) if str(port).isdigit() else None
                 self.calls.append(SocketCall(round(at - self._began, 3), step, pid, call, host, number, seen_by))
@@ -160,34 +164,31 @@ class NetworkWatch:
 
 def _ask(address: str) -> None:
     """Look at the page of a server, and search once its model is loaded."""
-    for path in ("", f"api/v1/search?q={QUERY.replace(' ', '+')}"):
-        for left in range(round(START_S / ASK_S), -1, -1):
-            try:
-                with build_opener(ProxyHandler({})).open(address + path, timeout=START_S) as answer:
-                    answer.read()
-                break
-            except HTTPError as error:
-                if error.code != 503 or not left:
-                    raise
-                time.sleep(ASK_S)
+    visit = build_opener(ProxyHandler({})).open
+    visit(address, timeout=STEP_S).close()
+    while True:
+        try:
+            return visit(f"{address}api/v1/search?q={quote_plus(QUERY)}", timeout=STEP_S).close()
+        except HTTPError as error:
+            if error.code != 503:
+                raise
+            time.sleep(POLL_S)
 
 
-def _look(pid: int, found: set[tuple[Any, ...]], ended: threading.Event) -> None:
+def _look(pid: int, listed: dict[tuple[Any, ...], float], ended: threading.Event) -> None:
     """Ask the system again and again for the connections of a process and its children."""
     import psutil
 
-    known = set[tuple[Any, ...]]()
     while not ended.wait(POLL_S):
         with contextlib.suppress(psutil.Error):
             one = psutil.Process(pid)
             for process in (one, *one.children(recursive=True)):
                 with contextlib.suppress(psutil.Error):  # it ended between two looks
-                    listed = getattr(process, "net_connections", None) or process.connections  # before psutil 6
-                    for held in listed(kind="inet"):
+                    look = getattr(process, "net_connections", None) or process.connections  # before psutil 6
+                    for held in look(kind="inet"):
                         call, at = ("connection", held.raddr) if held.raddr else ("bind", held.laddr)
-                        if at and (key := (process.pid, call, *at[:2])) not in known:
-                            known.add(key)
-                            found.add((time.time(), *key))
+                        if at:
+                            listed.setdefault((process.pid, call, *at[:2]), time.time())
 
 
 def network(
