@@ -144,7 +144,9 @@ class NetworkWatch:
                 ended.set()
                 self._gather(step, listed)
             complaints.seek(0)
-            why = last_words(complaints.read()) or f"it ended with status {process.returncode} within {STEP_S:g} s"
+            why = last_words(complaints.read())
+        if process.returncode < 0:
+            why = f"it was killed; {STEP_S:g} s are the limit. {why}".rstrip()
         return f"{step} failed: {why}" if (found is None if ask else process.returncode) else None
 
     def _gather(self, step: str, listed: dict[tuple[Any, ...], float]) -> None:
@@ -152,14 +154,12 @@ class NetworkWatch:
         self.processes.update(pid for _, pid, *_ in noted)
         lines = map(_TRACED.match, self._traced.read_text("utf-8", "replace").splitlines())
         native = [(float(one[2]), int(one[1]), one[3], one[5], one[4]) for one in lines if one]
-        for seen_by, found in (
-            ("python", noted),
-            ("strace", native),
-            ("system", [(at, *of) for of, at in list(listed.items())]),
-        ):
-            for at, pid, call, host, port in filter(lambda one: one[2], found):
-                number = int(port) if str(port).isdigit() else None
-                self.calls.append(SocketCall(round(at - self._began, 3), step, pid, call, host, number, seen_by))
+        system = [(at, *of) for of, at in list(listed.items())]
+        for seen_by, found in (("python", noted), ("strace", native), ("system", system)):
+            for at, pid, call, host, port in found:
+                if call:
+                    number = int(port) if str(port).isdigit() else None
+                    self.calls.append(SocketCall(round(at - self._began, 3), step, pid, call, host, number, seen_by))
 
 
 def _ask(address: str) -> None:
@@ -168,7 +168,8 @@ def _ask(address: str) -> None:
     visit(address, timeout=STEP_S).close()
     while True:
         try:
-            return visit(f"{address}api/v1/search?q={quote_plus(QUERY)}", timeout=STEP_S).close()
+            visit(f"{address}api/v1/search?q={quote_plus(QUERY)}", timeout=STEP_S).close()
+            return
         except HTTPError as error:
             if error.code != 503:
                 raise
