@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from os import PathLike
@@ -23,11 +23,11 @@ from evenreel.library.search.filters import Filter, below, read_filter
 from evenreel.library.search.query import MOST_CLIPS, Picture, Query, as_pixels, picture_vector, readable
 from evenreel.library.search.result import SearchResult
 from evenreel.library.search.searcher import Searcher
-from evenreel.library.search.seen import SoundModel, unit
+from evenreel.library.search.seen import unit
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.settings import engine_of
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import is_published, other_model
+from evenreel.library.store.catalog import is_published, other_model, other_sounds
 from evenreel.library.store.writer import clip_transcripts, open_vectors
 from evenreel.types import Encoder
 
@@ -50,6 +50,13 @@ def load_sounds(name: str, device: str) -> Encoder:
     from evenreel.sound import load_sound_encoder
 
     return load_sound_encoder(name, device=device)
+
+
+def _sounds_of(library: Path, load: Callable[[str], Encoder], own: Mapping[str, str]) -> Encoder:
+    encoder = load(own["encoder_id"])
+    if encoder.weights_hash != own["weights_hash"]:
+        raise LibraryError(other_sounds(library, own["encoder_id"], encoder.encoder_id))
+    return encoder
 
 
 def open_library(
@@ -116,7 +123,7 @@ class Library:
             self._meta = catalog.get_meta(self._connection)
             self._vision = vision and bool(self._meta.get("dimension"))
             undo.pop_all()
-        self._sounds = SoundModel(path, load or partial(load_sounds, device=device)) if vision else None
+        self._sounds = partial(_sounds_of, path, load or partial(load_sounds, device=device)) if vision else None
         self._reranker: Reranker | None = None
 
     def __enter__(self) -> Library:

@@ -50,12 +50,8 @@ SNAPSHOT_MARKER = "snapshot.json"  # name of the file that says which published 
 BROKEN = ".broken"  # ending of the name of a file that was put aside
 RENDERED_PX = ((320, 240), (160, 120))
 """Width and height of the scenes of `evenreel demo` and `planted`; hardly any camera makes such."""
-_NUMBERS = (
-    *("dimension", "vectors_end", "vectors_generation", "changes", "personal_changes", "schema_version"),
-    *("sounds_dimension", "sounds_vectors_end", "sounds_vectors_generation"),
-    *("meaning_dimension", "meaning_vectors_end", "meaning_vectors_generation"),
-)
-"""Entries of `meta` that are whole numbers."""
+_NUMBERS = ("dimension", "vectors_end", "vectors_generation", "changes", "schema_version")
+"""Ends of the names of entries of `meta` that are whole numbers."""
 _JSON = (MAKING, "ignored")
 
 LATER = ("meaning_rows", "meaning_null_scores")
@@ -311,7 +307,9 @@ def get_meta(connection: sqlite3.Connection) -> dict[str, str]:
 
 
 def is_entry(name: object, value: object) -> bool:
-    if not (isinstance(name, str) and isinstance(value, str)) or (name in _NUMBERS and not _WHOLE.fullmatch(value)):
+    if not (isinstance(name, str) and isinstance(value, str)) or (
+        name.endswith(_NUMBERS) and not _WHOLE.fullmatch(value)
+    ):
         return False
     try:
         return name not in _JSON or isinstance(json.loads(value), (dict, list))

@@ -236,14 +236,19 @@ def null_queries() -> tuple[str, ...]:
 
 
 def update_null_scores(
-    connection: sqlite3.Connection, vectors: ExactVectors, encoder: TextEncoder, of: Matrix = FRAMES
-) -> None:
+    connection: sqlite3.Connection, vectors: ExactVectors, encoder: TextEncoder | None, of: Matrix = FRAMES
+) -> bool:
     """Update the scores of nonsense queries on the clips of a matrix, and their best z, in the caller's transaction.
 
     Only new clips are scored, and all anew where one went (the best of the rest is not known) or the encoder changed.
+    Without an encoder it is done by what the library's own has encoded; returns False where there is none.
     """
-    queries = _stored_bank(of.own(get_meta(connection)), encoder.weights_hash, encoder.dimension)
+    meta = of.own(get_meta(connection))
+    weights_hash = meta.get("weights_hash", "") if encoder is None else encoder.weights_hash
+    queries = _stored_bank(meta, weights_hash, vectors.dimension)
     if queries is None:
+        if encoder is None:
+            return False
         encoded = _encoded_bank(encoder)
         noted = {
             "null_bank": _bank_digest(encoder.weights_hash),
@@ -252,12 +257,11 @@ def update_null_scores(
         }
         set_meta(connection, of.named(noted))
         queries = encoded.astype(np.float32)
-    measure_nonsense(connection, vectors, queries, of)
+    _measure(connection, vectors, queries, of)
+    return True
 
 
-def measure_nonsense(
-    connection: sqlite3.Connection, vectors: ExactVectors, queries: FloatArray, of: Matrix = FRAMES
-) -> None:
+def _measure(connection: sqlite3.Connection, vectors: ExactVectors, queries: FloatArray, of: Matrix) -> None:
     """Score encoded nonsense queries on the library's clips that are not scored yet, and store scores and best z."""
     connection.execute(f"DELETE FROM {of.nulls} WHERE clip_id NOT IN (SELECT clip_id FROM {of.rows})")
     meta, known = of.own(get_meta(connection)), connection.execute(f"SELECT count(*) FROM {of.nulls}").fetchone()[0]
@@ -297,12 +301,6 @@ def null_scores_hold(connection: sqlite3.Connection, of: Matrix = FRAMES) -> boo
 def load_null_best(meta: Mapping[str, str]) -> FloatArray:
     """Read the best z of each nonsense query in this library, (N,), sorted; (0,) where it is not known."""
     return np.sort(np.array(json.loads(meta.get("null_best", "[]")), np.float32))
-
-
-def bank_of(connection: sqlite3.Connection, of: Matrix = FRAMES) -> FloatArray | None:
-    """Read the bank (N, D) as the model of a matrix encoded it for this library; None where it must be encoded."""
-    meta = of.own(get_meta(connection))
-    return _stored_bank(meta, meta.get("weights_hash", ""), int(meta.get("dimension", "0")))
 
 
 def _encoded_bank(encoder: TextEncoder) -> HalfArray:
