@@ -238,6 +238,15 @@ def test_texts_without_a_letter_load_no_model(videos: Path, monkeypatch: pytest.
     assert index(videos).did_nothing
 
 
+def test_a_row_of_a_file_that_is_damaged_does_not_end_a_run(videos: Path) -> None:
+    say(videos / "garage.srt", "A new recipe for apple pie.")
+    (videos / "metadata.csv").unlink()
+    with closing(sqlite3.connect(videos.parent / "library" / "catalog.sqlite")) as catalog:
+        catalog.execute("UPDATE files SET metadata = '{' WHERE name = 'captioned.mp4'")
+        catalog.commit()
+    assert index(videos).meanings == 1
+
+
 @pytest.mark.parametrize("broken", ["model", "matrix"])
 def test_a_search_goes_on_by_words_and_says_so_where_model_or_matrix_fail(
     videos: Path, broken: str, monkeypatch: pytest.MonkeyPatch
