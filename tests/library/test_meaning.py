@@ -239,12 +239,12 @@ def test_texts_without_a_letter_load_no_model(videos: Path, monkeypatch: pytest.
 
 
 def test_a_row_of_a_file_that_is_damaged_does_not_end_a_run(videos: Path) -> None:
-    say(videos / "garage.srt", "A new recipe for apple pie.")
+    index(videos, meaning=None)
     (videos / "metadata.csv").unlink()
     with closing(sqlite3.connect(videos.parent / "library" / "catalog.sqlite")) as catalog:
         catalog.execute("UPDATE files SET metadata = '{' WHERE name = 'captioned.mp4'")
         catalog.commit()
-    assert index(videos).meanings == 1
+    assert index(videos, meaning=WORDLLAMA).meanings == 5
 
 
 @pytest.mark.parametrize("broken", ["model", "matrix"])

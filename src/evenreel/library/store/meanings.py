@@ -31,17 +31,17 @@ TextSource = Literal["said", "on_screen", "about"]
 MOST_LETTERS = 100  # of a window: 17 words of English, two sentences of Chinese
 PAUSE_S = 10.0
 CLIPS_AT_ONCE = 256
+_CAPTION = "CASE WHEN json_valid(metadata) THEN json_extract(metadata, '$.caption') END"
 _LINES: dict[TextSource, str] = {
     "said": "SELECT text, start_s, end_s, transcript FROM utterances WHERE clip_id = ? ORDER BY transcript, number",
     "on_screen": "SELECT text, start_s, end_s, 0 FROM tracks WHERE clip_id = ? ORDER BY start_s, number",
-    "about": "SELECT CASE WHEN json_valid(metadata) THEN json_extract(metadata, '$.caption') END AS caption, 0.0, 0.0,"
-    " min(path) FROM files WHERE clip_id = ? AND state = 'indexed' AND caption <> '' GROUP BY 1 ORDER BY min(path)",
+    "about": f"SELECT {_CAPTION} AS caption, 0.0, 0.0, min(path) FROM files"
+    " WHERE clip_id = ? AND state = 'indexed' AND caption <> '' GROUP BY 1 ORDER BY min(path)",
 }
 _WITH_TEXTS = (
-    "SELECT clip_id FROM clips WHERE (EXISTS (SELECT 1 FROM utterances WHERE utterances.clip_id = clips.clip_id)"
-    " OR EXISTS (SELECT 1 FROM tracks WHERE tracks.clip_id = clips.clip_id)"
-    " OR EXISTS (SELECT 1 FROM files WHERE files.clip_id = clips.clip_id AND state = 'indexed'"
-    " AND json_extract(metadata, '$.caption') <> ''))"
+    "SELECT clip_id FROM clips WHERE (EXISTS (SELECT 1 FROM utterances AS said WHERE said.clip_id = clips.clip_id)"
+    " OR EXISTS (SELECT 1 FROM tracks WHERE tracks.clip_id = clips.clip_id) OR EXISTS (SELECT 1 FROM files"
+    f" WHERE files.clip_id = clips.clip_id AND state = 'indexed' AND {_CAPTION} <> ''))"
 )
 
 log = logging.getLogger("evenreel")
