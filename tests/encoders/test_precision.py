@@ -106,10 +106,14 @@ def test_a_library_keeps_the_precision_that_it_was_made_in(exported: Path, tmp_p
     write_folder(tmp_path / "videos", 3)
     report = index_folders(tmp_path / "videos", tmp_path / "library", IndexSettings(read_text=False))
     assert report.indexed == 1
-    write_folder(tmp_path / "videos", 4)
-    for other in (IndexSettings(str(exported)), IndexSettings(precision="float32")):
-        with pytest.raises((LibraryError, UsageError), match="int8"):
-            index_folders(tmp_path / "videos", tmp_path / "library", other)
+    for count in (3, 4):  # also where no file is new
+        write_folder(tmp_path / "videos", count)
+        for other in (IndexSettings(str(exported)), IndexSettings(precision="float32")):
+            with pytest.raises((LibraryError, UsageError), match="int8"):
+                index_folders(tmp_path / "videos", tmp_path / "library", other)
+    index_folders(tmp_path / "videos", tmp_path / "exact", IndexSettings(str(exported), read_text=False))
+    with pytest.raises(LibraryError, match=r"#int8 has other weights.*leave --model and --precision out"):
+        index_folders(tmp_path / "videos", tmp_path / "exact", IndexSettings(str(exported), precision="int8"))
 
 
 def test_the_hubs_graphs_in_int8_stand_in_for_the_default_with_torch_too(exported: Path, tmp_path: Path) -> None:
@@ -225,6 +229,12 @@ def test_a_model_that_was_read_well_is_not_hashed_again_until_a_file_changes(
     settings_file = folder / "config.json"
     settings_file.write_text(settings_file.read_text().replace("{", '{"note": 1, ', 1))
     assert load_encoder(str(folder)).weights_hash != hashes["float32"]
+    (folder / "onnx" / "parts" / "more").mkdir(parents=True)
+    graph, weights = folder / "onnx" / "vision_model.onnx", folder / "onnx" / "parts" / "more" / "weights"
+    onnx.save(onnx.load(str(graph)), str(graph), save_as_external_data=True, location="parts/more/weights")
+    before = load_encoder(str(folder)).weights_hash
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")
+    assert load_encoder(str(folder)).weights_hash != before
     assert folder_here(str(folder)) == folder_here(f"{folder}#int8") == folder
     assert known_models().find("default#int8") == known_models().find("default")
 

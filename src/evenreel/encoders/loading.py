@@ -308,7 +308,9 @@ def _trouble(part: str, step: Mapping[str, Any]) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(path for pattern in ("*", "*/*") for path in folder.glob(pattern) if path.is_file())
+    """All that its hash can be of, also where a folder in it is a link, which `rglob` does not follow."""
+    places = (folder, *folder.iterdir())
+    return sorted({path for place in places for path in place.rglob("*") if path.is_file()})
 
 
 BUILTIN = "builtin"

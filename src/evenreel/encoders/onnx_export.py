@@ -93,7 +93,8 @@ def _export_beside(encoder: TowerEncoder, towers: Towers, precision: str) -> Exp
         raise EncoderError(
             f"The model in {folder} has its weights in several files, or no {TOKENIZER}; export it into another folder."
         )
-    with TemporaryDirectory(prefix=".export-", dir=folder) as made:
+    # Beside the folder: of what a kill leaves in it, the next export would be a part.
+    with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as made:
         part = Path(made)
         for path in folder.iterdir():
             if path.is_file() and path.name != RECORD:
