@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import shutil
 import subprocess
 import sys
@@ -199,19 +200,24 @@ def test_a_tokenizer_of_few_pieces_cuts_captions_as_the_whole_one(large: Path, c
 
 
 def test_the_whole_tokenizer_is_asked_where_the_small_one_could_differ(large: Path, tmp_path: Path) -> None:
+    def lowered(tokenizer: Any) -> Any:
+        onnx_encoder.lower_case(tokenizer)
+        return tokenizer
+
     def small(captions: list[str], path: Path = large / "pieces") -> object:
-        return onnx_encoder.small_tokenizer(path, captions, lambda tokenizer: tokenizer)
+        return onnx_encoder.small_tokenizer(path, captions, lowered)
 
     assert small(["a" * 300, "b" * 101]) is None and small(["a"], tmp_path / "none") is None
     (tmp_path / "damaged").write_bytes(b"SQLite format 3\0" + bytes(100))
     assert small(["a"], tmp_path / "damaged") is None
-    rules = (large / "tokenizer.json").read_text(encoding="utf-8")
-    mark = '{"id": 1, "content": "<eos>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false'
-    (tmp_path / "tokenizer.json").write_text(
-        rules.replace('"added_tokens": []', f'"added_tokens": [{mark}, "special": true}}]'), encoding="utf-8"
-    )
+    rules = json.loads((large / "tokenizer.json").read_text(encoding="utf-8"))
+    of_mark = dict.fromkeys(("single_word", "lstrip", "rstrip", "special"), False)
+    marks = [{"id": 1, "content": "<eos>", "normalized": False}, {"id": 2, "content": "Red", "normalized": True}]
+    rules["added_tokens"] = [of_mark | mark for mark in marks]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(rules), encoding="utf-8")
     assert onnx_encoder.write_pieces(tmp_path / "tokenizer.json", tmp_path / "marked")
-    assert small(["a<eos>b"], tmp_path / "marked") is None and small(["ab"], tmp_path / "marked") is not None
+    assert small(["a<eos>b"], tmp_path / "marked") is small(["a red ball"], tmp_path / "marked") is None
+    assert small(["ab"], tmp_path / "marked") is not None
     assert not onnx_encoder.write_pieces(BUILTIN_FOLDER / "tokenizer.json", tmp_path / "tiny")
 
 

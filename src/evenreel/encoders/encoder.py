@@ -593,7 +593,6 @@ def write_pieces(tokenizer: Path, out: Path) -> bool:
     if (unknown := model.get("unk_token")) is not None:
         always[unknown] = vocabulary[unknown]
     rules["model"] = {**model, "vocab": always, "merges": []}
-    out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as part, contextlib.closing(sqlite3.connect(part)) as store, store:
         store.execute("CREATE TABLE rules(content TEXT, longest INTEGER)")
         store.execute("CREATE TABLE pieces(piece TEXT PRIMARY KEY, number INTEGER) WITHOUT ROWID")
@@ -605,13 +604,7 @@ def write_pieces(tokenizer: Path, out: Path) -> bool:
 
 
 def small_tokenizer(path: Path, captions: Sequence[str], set_up: Callable[[Any], Any]) -> Any | None:
-    """Open a tokenizer that cuts these captions as the whole one does; None where that takes the whole one.
-
-    Args:
-        path: the file of pieces.
-        captions: sentences, few of them.
-        set_up: makes a tokenizer normalise, cut and fill up captions as its model was trained, and returns it.
-    """
+    """Open a tokenizer by a file of pieces that cuts these captions as the whole one does; None where it may not."""
     from tokenizers import Tokenizer
 
     if sum(map(len, captions)) > MOST_LETTERS or not path.is_file():
@@ -623,9 +616,11 @@ def small_tokenizer(path: Path, captions: Sequence[str], set_up: Callable[[Any],
         content, longest = store.execute("SELECT content, longest FROM rules").fetchone()
         rules = json.loads(content)
         empty, vocabulary = set_up(Tokenizer.from_str(content)), rules["model"]["vocab"]
-        texts = [empty.normalizer.normalize_str(one) if empty.normalizer else one for one in captions]
-        if any(one["content"] in text for one in rules.get("added_tokens", ()) for text in (*captions, *texts)):
-            return None  # around which a caption is cut before it is normalised
+        normalised = empty.normalizer.normalize_str if empty.normalizer else str
+        texts, added = [normalised(one) for one in captions], rules.get("added_tokens", ())
+        marks = {one["content"] for one in added} | {normalised(one["content"]) for one in added if one.get("normalized")}
+        if any(mark in text for mark in marks for text in (*captions, *texts)):
+            return None  # around which a caption is cut first
         cutter = empty.pre_tokenizer
         parts = [part for text in texts for part, _ in (cutter.pre_tokenize_str(text) if cutter else [(text, ())])]
         inside = {

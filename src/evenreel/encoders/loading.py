@@ -231,7 +231,6 @@ def read_first(folder: Path, device: str, precision: str) -> str:
         raise EncoderError(refused)
     if made := told[0]["read"]:
         with contextlib.suppress(OSError):  # it is read in a process of its own again then
-            known.parent.mkdir(parents=True, exist_ok=True)
             write_durably(known, made.encode())
     return str(made)
 
@@ -378,12 +377,8 @@ def folder_here(name: str) -> Path | None:
     return found if found and not _missing(found, precision) else None
 
 
-def download_bytes(name: str | None) -> int | None:
-    """Return about how much a run with a model (None: the default) downloads; the network is not asked.
-
-    It is 0 where the model is on this machine, and None where its size is not known.
-    """
-    name = name or DEFAULT_MODEL
+def download_bytes(name: str) -> int | None:
+    """Return about how much a run with a model downloads, by what is known without the network; None for nothing."""
     if folder_here(name) is not None:
         return 0
     known = known_models().find(name)
