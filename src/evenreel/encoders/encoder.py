@@ -618,9 +618,10 @@ def small_tokenizer(path: Path, captions: Sequence[str], set_up: Callable[[Any],
         empty, vocabulary = set_up(Tokenizer.from_str(content)), rules["model"]["vocab"]
         normalised = empty.normalizer.normalize_str if empty.normalizer else str
         texts, added = [normalised(one) for one in captions], rules.get("added_tokens", ())
-        marks = {one["content"] for one in added} | {normalised(one["content"]) for one in added if one.get("normalized")}
+        marks = [one["content"] for one in added]  # around which a caption is cut first
+        marks += [normalised(one["content"]) for one in added if one.get("normalized")]
         if any(mark in text for mark in marks for text in (*captions, *texts)):
-            return None  # around which a caption is cut first
+            return None
         cutter = empty.pre_tokenizer
         parts = [part for text in texts for part, _ in (cutter.pre_tokenize_str(text) if cutter else [(text, ())])]
         inside = {
