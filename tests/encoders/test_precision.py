@@ -232,6 +232,16 @@ def test_a_model_that_was_read_well_is_not_hashed_again_until_a_file_changes(
         patch.setattr(Checkpoint, "digest", lambda self: pytest.fail("hashed again"))
         for name, expected in hashes.items():
             assert load_encoder(str(folder), precision=name).weights_hash == expected
+    for name, value in (("loading.installed", lambda package: False), ("encoder.__version__", "another")):
+        with monkeypatch.context() as patch:  # another form may be read then, or hashed in another way
+            patch.setattr(f"evenreel.encoders.{name}", value)
+            kept = set((tmp_path / "cache").rglob("*"))
+            assert load_encoder(str(folder)).weights_hash == hashes["float32"]
+            assert len(set((tmp_path / "cache").rglob("*")) - kept) == 1
+    for damaged in (b"\xff", b"graphs", b""):
+        for path in (tmp_path / "cache").rglob("models/*"):
+            path.write_bytes(damaged)
+        assert load_encoder(str(folder)).weights_hash == hashes["float32"]
     settings_file = folder / "config.json"
     settings_file.write_text(settings_file.read_text().replace("{", '{"note": 1, ', 1))
     assert load_encoder(str(folder)).weights_hash != hashes["float32"]

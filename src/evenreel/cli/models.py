@@ -102,7 +102,7 @@ def _export(name: str, out: Path, precision: str, as_json: bool) -> None:
     if record.precision != "float32":
         console().print(
             f"In {record.precision} it is {record.lower:.4f}, of made-up pictures and captions: what that costs "
-            f"a search is not known. evenreel index FOLDER --model {safe(out)} --precision {record.precision}"
+            f"a search is not known. To use it: evenreel index FOLDER --model {safe(out)}#{record.precision}"
         )
 
 

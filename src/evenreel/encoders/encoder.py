@@ -29,6 +29,7 @@ from evenreel.encoders.checkpoint import TOKENIZER, TOKENIZER_SETTINGS, Checkpoi
 from evenreel.errors import EncoderError, EvenreelError, UsageError
 from evenreel.files import replacing
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
+from evenreel.version import __version__
 
 log = logging.getLogger("evenreel")
 
@@ -565,12 +566,12 @@ _MARK = re.compile(r"<.+>|\[.+\]")  # such as that of padding, or of a byte
 
 
 def cached_by(files: Iterable[Path], what: str) -> Path:
-    """Where the cache folder keeps what is known of some files, as they are now."""
+    """Where the cache folder keeps what this version knows of some files, as they are now."""
     from platformdirs import user_cache_path
 
     found = [(str(path), os.stat(path)) for path in files]
     states = [(path, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for path, one in found]
-    digest = hashlib.sha256(repr((what, states)).encode("utf-8", "surrogateescape")).hexdigest()
+    digest = hashlib.sha256(repr((__version__, what, states)).encode("utf-8", "surrogateescape")).hexdigest()
     return user_cache_path("evenreel") / "models" / digest
 
 

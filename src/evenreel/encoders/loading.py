@@ -212,9 +212,11 @@ def read_first(folder: Path, device: str, precision: str) -> str:
     """
     if folder == BUILTIN_FOLDER:
         return ""
-    known = cached_by(_files(folder), precision)
-    with contextlib.suppress(OSError):
-        return known.read_text(encoding="ascii")
+    forms = f"{precision} {device in ('auto', 'cpu')} {installed('torch')}"  # by which `_open` chooses one to read
+    known = cached_by(_files(folder), forms)
+    with contextlib.suppress(OSError, ValueError):
+        form, hashed = known.read_text(encoding="ascii").split(" ")  # unless it is damaged
+        return f"{form} {hashed}"
     size = sum(path.stat().st_size for path in _files(folder))
     limits = MediaLimits(stall_timeout_s=LEAST_S + size / 2e7, memory_bytes=LEAST_BYTES + 4 * size)
     worker = Worker("evenreel.encoders.loading:FirstReading", {}, limits)
