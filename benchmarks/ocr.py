@@ -181,7 +181,7 @@ def with_words(frames: Sequence[Frame], chance: random.Random) -> tuple[list[Fra
         lasts = min(len(frames), chance.choice([1, 1, 2, 3, 5, len(frames)]))
         first, step = chance.randint(0, len(frames) - lasts), chance.choice([0, 0, 0.03, -0.02]) * width
         behind = images[first].crop((left, top, left + width // 2, top + height // 10)).convert("L")
-        ink = (10, 10, 30) if np.mean(behind) > 140 else (255, 255, 240)
+        ink = (10, 10, 30) if np.asarray(behind).mean() > 140 else (255, 255, 240)
         for place, image in enumerate(images[first : first + lasts]):
             now = min(max(4, left + step * place), room)
             ImageDraw.Draw(image).text((now, top), " ".join(shown), font=font, fill=ink)

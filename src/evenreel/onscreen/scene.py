@@ -136,7 +136,7 @@ _LOOK_SIZE = (24, 128)
 
 @dataclass(frozen=True)
 class TextLine:
-    """A line of text that was read; `look` is its crop at that time, grey and small."""
+    """A line of text that was read; `look` is its crop at that time, grey and small, without the room at its ends."""
 
     quad: Quad
     box: Box
@@ -145,7 +145,7 @@ class TextLine:
     look: Pixels
 
 
-def crop(picture: Pixels, quad: Quad) -> Pixels:
+def crop(picture: Pixels, quad: Quad, end_room: float = END_ROOM) -> Pixels:
     """Cut out a line, with room at both ends, as an upright rectangle with a shorter side of at least `READ_PX`.
 
     Small lines are enlarged while they are straightened, with bicubic weights. Cropped first and enlarged by the
@@ -156,7 +156,7 @@ def crop(picture: Pixels, quad: Quad) -> Pixels:
     width, height = sides(quad)
     scale = max(1.0, READ_PX / max(min(width, height), 1.0))
     wide, high = max(1, int(width * scale)), max(1, int(height * scale))
-    room = int(END_ROOM * min(wide, high))
+    room = int(end_room * min(wide, high))
     x, y = (room, 0) if width >= height else (0, room)
     target = np.array([[x, y], [x + wide, y], [x + wide, y + high], [x, y + high]], np.float32)
     how = {"borderMode": cv2.BORDER_REPLICATE, "flags": cv2.INTER_CUBIC}
@@ -173,10 +173,10 @@ def ways_to_read(line: Pixels) -> list[Pixels]:
     return [line] if slimness < _MAY_RUN_DOWN else [line, turned]
 
 
-def look_of(line: Pixels) -> Pixels:
+def look_of(picture: Pixels, quad: Quad) -> Pixels:
     import cv2
 
-    grey = cv2.cvtColor(np.ascontiguousarray(line), cv2.COLOR_RGB2GRAY)
+    grey = cv2.cvtColor(crop(picture, quad, end_room=0.0), cv2.COLOR_RGB2GRAY)
     return np.asarray(cv2.resize(grey, _LOOK_SIZE[::-1], interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
@@ -252,7 +252,7 @@ class SceneText:
             self._seen = glance.copy()
             return [(slice(0, rows), slice(0, columns))]
         patches = cv2.blur(cv2.absdiff(glance, self._seen), (3, 3))
-        cells = cells_of(patches > self._settings.change_level, rows, columns).any(axis=2)
+        cells = np.asarray(cells_of(patches > self._settings.change_level, rows, columns).any(axis=2))
         touched = np.zeros_like(cells)
         for area in rectangles(cells):
             touched[area] = True
@@ -270,7 +270,7 @@ class SceneText:
         for sign in self.signs:
             same = not touched[under(sign.box, self._glance_shape)].any()
             if not same:  # the mean of a 3 x 3 patch sees a changed digit, and no noise of the coding
-                differs = cv2.blur(cv2.absdiff(sign.look, look_of(crop(picture, sign.quad))), (3, 3)).max()
+                differs = cv2.blur(cv2.absdiff(sign.look, look_of(picture, sign.quad)), (3, 3)).max()
                 same = int(differs) <= self._settings.same_look_level
             (kept if same else lost).append(sign)
         return kept, lost
@@ -321,13 +321,12 @@ class SceneText:
         return sorted(still + read, key=lambda sign: (sign.box[1], sign.box[0]))
 
     def _read(self, picture: Pixels, lines: list[tuple[Quad, Box]]) -> list[TextLine]:
-        crops = [crop(picture, quad) for quad, _ in lines]
-        ways = [ways_to_read(line) for line in crops]
+        ways = [ways_to_read(crop(picture, quad)) for quad, _ in lines]
         readings = iter(self._models.recognizer.read([way for options in ways for way in options]))
         best = [max((next(readings) for _ in options), key=itemgetter(1)) for options in ways]
         return [
-            TextLine(quad, box, text, confidence, look_of(line))
-            for (quad, box), line, (text, confidence) in zip(lines, crops, best, strict=True)
+            TextLine(quad, box, text, confidence, look_of(picture, quad))
+            for (quad, box), (text, confidence) in zip(lines, best, strict=True)
         ]
 
 
