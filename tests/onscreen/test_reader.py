@@ -109,7 +109,7 @@ def test_a_glance_costs_no_more_in_a_larger_picture() -> None:
     for shape in [(HEIGHT, WIDTH), (1080, 1920), (2160, 3840)]:
         bench = Bench()
         bench.show(0.0, wall(shape=shape))
-        assert len(bench.detector.seen) == 1 and bench.detector.seen[0] <= 224 * 416
+        assert bench.detector.seen == [256 * 448]
 
 
 def test_a_sign_from_2_to_5_seconds_is_one_track_with_these_times() -> None:
@@ -226,9 +226,9 @@ def test_small_letters_over_a_real_picture_are_felt(real_clips: Path, reader: Te
     with open_video(real_clips / "kitten_on_grass.mp4") as clip:
         image = Image.fromarray(next(iter(clip.frames(parse_rule("every 1 s")))).pixels)
     for place, shown in enumerate(words):
-        at, face = (30 + place % 3 * 230, 20 + place * 38), ImageFont.load_default(18)
+        at, face = (30 + place % 3 * 230, 20 + place * 38), ImageFont.load_default(15)
         ImageDraw.Draw(image).text(at, shown, font=face, fill=(255, 255, 240))
-    assert len(set(words) & set(read(reader, np.array(image)))) >= 7  # 4 where the glance is not sharpened
+    assert len(set(words) & set(read(reader, np.array(image)))) >= 5  # 3 where the glance is not sharpened
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,7 @@ class TextSettings:
     threads: int = 1
     close_side_px: int = 736
     max_side_px: int = 2000
-    glance_side_px: int = 224
+    glance_side_px: int = 256
     glance_level: float = 0.1
     large_line_px: int = 8
     change_level: int = 12
@@ -124,6 +124,8 @@ Quad = NDArray[np.float32]
 _SPECKLE = 6  # parts of the glance's heat with fewer pixels come from texture: two letters have more
 MIN_SIGN_PX = 4  # lines lower or narrower than this hold no legible text; RapidOCR drops them too
 END_ROOM = 0.3  # heights of a line read at both its ends: the detector often cuts off half a letter there
+_READ_WIDTH_PX = 160  # narrower crops are padded to this: letters alone need the room
+_SHORT = 2.5  # length over height up to which a sign has no such room: shapes with room are read as letters
 READ_PX = 48  # height in pixels at which the recogniser reads a line
 SAME_LINE = 0.6  # share of its area by which a box that lies in another one is the same line, or a part of it
 
@@ -156,7 +158,7 @@ def crop(picture: Pixels, quad: Quad, end_room: float = END_ROOM) -> Pixels:
     width, height = sides(quad)
     scale = max(1.0, READ_PX / max(min(width, height), 1.0))
     wide, high = max(1, int(width * scale)), max(1, int(height * scale))
-    room = int(end_room * min(wide, high))
+    room = int(end_room * min(wide, high)) if max(wide, high) > _SHORT * min(wide, high) else 0
     x, y = (room, 0) if width >= height else (0, room)
     target = np.array([[x, y], [x + wide, y], [x + wide, y + high], [x, y + high]], np.float32)
     how = {"borderMode": cv2.BORDER_REPLICATE, "flags": cv2.INTER_CUBIC}
@@ -416,7 +418,7 @@ class RapidRecognizer:
         from rapidocr.ch_ppocr_rec import TextRecognizer
 
         config = _config("Rec", threads)
-        config.rec_img_shape, config.rec_batch_num = [3, READ_PX, 2 * READ_PX], 1
+        config.rec_img_shape, config.rec_batch_num = [3, READ_PX, _READ_WIDTH_PX], 1
         self._recognizer = TextRecognizer(config)
 
     def read(self, crops: Sequence[Pixels]) -> list[tuple[str, float]]:
@@ -430,8 +432,7 @@ class RapidRecognizer:
 
 def engine_id() -> str:
     """Name the engine and its models for the catalog; readings under different names are never mixed."""
-    names = "+".join(_model(part).stem for part in ("det", "rec"))
-    return f"rapidocr-{version('rapidocr')}/{names}"
+    return f"rapidocr-{version('rapidocr')}/{_model('det').stem}+{_model('rec').stem}"
 
 
 def _config(part: str, threads: int) -> Any:
