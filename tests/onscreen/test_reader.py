@@ -221,16 +221,6 @@ def test_a_drawn_line_is_read_with_its_spaces_and_when_it_is_turned(reader: Text
     assert read(reader, np.ascontiguousarray(np.rot90(drawn("HARBOUR", 40), k=-1))) == ["HARBOUR"]
 
 
-def test_small_letters_over_a_real_picture_are_felt(real_clips: Path, reader: TextReader) -> None:
-    words = ("harbour", "window", "yellow", "castle", "planet", "ticket", "garden", "silver", "market", "bridge")
-    with open_video(real_clips / "kitten_on_grass.mp4") as clip:
-        image = Image.fromarray(next(iter(clip.frames(parse_rule("every 1 s")))).pixels)
-    for place, shown in enumerate(words):
-        at, face = (30 + place % 3 * 230, 20 + place * 38), ImageFont.load_default(15)
-        ImageDraw.Draw(image).text(at, shown, font=face, fill=(255, 255, 240))
-    assert len(set(words) & set(read(reader, np.array(image)))) >= 5  # 3 where the glance is not sharpened
-
-
 @pytest.fixture(scope="module")
 def recognizer() -> RapidRecognizer:
     return RapidRecognizer(1)

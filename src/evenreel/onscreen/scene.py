@@ -1,8 +1,8 @@
 """The text in the picture at present, brought up to date from frame to frame with the least work.
 
-A glance (the detector at a small size, sharpened) runs over what changed since it was last looked at. Where it feels
-text that no known sign explains, a close look (the detector at full size) finds the lines, and only lines that
-are new or look different are read.
+A glance (the detector at a small size) runs over what changed since it was last looked at. Where it feels text
+that no known sign explains, a close look (the detector at full size) finds the lines, and only lines that are
+new or look different are read.
 """
 
 from __future__ import annotations
@@ -234,9 +234,8 @@ class SceneText:
         if not areas:
             return
         touched = np.zeros(self._glance_shape, np.bool_)
-        sharp = _sharpened(glance)
         for area in map(pixels, areas):
-            self._heat[area] = self._models.detector.heat(sharp[area])
+            self._heat[area] = self._models.detector.heat(glance[area])
             self._seen[area] = glance[area]  # type: ignore[index]
             touched[area] = True
         kept, lost = self._sort_out(picture, touched)
@@ -348,13 +347,6 @@ def _resized(picture: Pixels, shape: tuple[int, int]) -> Pixels:
 
     how = cv2.INTER_AREA if shape[0] < picture.shape[0] else cv2.INTER_LINEAR
     return np.asarray(cv2.resize(picture, shape[::-1], interpolation=how), dtype=np.uint8)
-
-
-def _sharpened(glance: Pixels) -> Pixels:
-    """Letters of five pixels that blurred as the picture shrank stand out again: the detector feels more of them."""
-    import cv2
-
-    return np.asarray(cv2.addWeighted(glance, 2.5, cv2.GaussianBlur(glance, (0, 0), 1.0), -1.5, 0), dtype=np.uint8)
 
 
 def _small_lines(hot: Mask, large_px: int) -> Mask:
