@@ -26,7 +26,7 @@ from evenreel.library import Library, open_library
 from evenreel.report import AuditTable
 from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
 from tests.audits.length.small_lengths import ranked_clips, ranking, training_clips
-from tests.audits.order.small_orders import Ranker, both, orders, scores_of
+from tests.audits.order.small_orders import Ranker, both, orders
 from tests.cli.test_library_commands import here
 from tests.library.fakes import SUBJECTS, WordsEncoder, on_disk
 from tests.library.mirrored import finish_on_disk
@@ -371,7 +371,8 @@ def ordered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Clips and their twins with scores; scores of the clips alone, and of these turned round; a library."""
     ordered = tmp_path_factory.mktemp("order")
     save_corpus(ORDERS, ordered / "corpus")
-    scores = scores_of(Ranker(2.0, disliked=0.5).values(ORDERS, 1).astype(np.float32), ORDERS)
+    values = Ranker(2.0, disliked=0.5).values(ORDERS, 1).astype(np.float32)
+    scores = Scores(values, ORDERS.captions["caption_id"].to_list(), ORDERS.clips["clip_id"].to_list())
     save_scores(scores, ordered / "sees.npz")
     shot, captions = scores.video_ids[:TWINS], scores.caption_ids
     for name, part in (("clips", slice(TWINS)), ("turned", slice(TWINS, None))):

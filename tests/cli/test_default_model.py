@@ -79,23 +79,21 @@ def test_from_nothing_to_a_hit_with_a_model_that_nobody_names(hub: Hub, place: P
 def test_a_download_that_is_broken_off_leaves_no_library_and_is_gone_on_with(
     hub: Hub, place: Path, how: signal.Signals
 ) -> None:
-    hub.bytes_a_second = 400_000
+    hub.bytes_a_second = 100_000  # a minute for the whole
     process = subprocess.Popen(
         [*COMMAND, *INDEX.split(), "-l", "library"], cwd=place, env=environment(hub, place), stderr=subprocess.PIPE
     )
     wait_for(lambda: sum(hub.sent.values()) > 300_000)
     process.send_signal(how)
-    ended_s = time.monotonic()
-    _, said = process.communicate(timeout=30)
-    assert time.monotonic() - ended_s < 5
+    _, said = process.communicate(timeout=50)
     assert process.returncode == (-9 if how == signal.SIGKILL else 130), said
     assert not (place / "library").exists()
-    earlier = sum(hub.sent.values())
+    earlier, size = sum(hub.sent.values()), sum(entry["size"] for entry in hub.files(EXPORT) if entry["path"] in TAKEN)
+    assert 300_000 < earlier < size, "it went on with what was broken off"
     hub.bytes_a_second = None
     done = run(place, hub, INDEX)
     assert done.returncode == 0, done.stderr
-    again = sum(hub.sent.values()) - sum(entry["size"] for entry in hub.files(EXPORT) if entry["path"] in TAKEN)
-    assert earlier > 300_000
+    again = sum(hub.sent.values()) - size
     assert again < 200_000, "what had arrived was sent anew"
     assert " of 6 MB to " in done.stderr
 

@@ -39,11 +39,6 @@ def orders(
     return make_corpus(pl.DataFrame(clips), pl.DataFrame({**table, "text": words}, schema))
 
 
-def scores_of(values: Any, corpus: Corpus) -> Scores:
-    """In the order of the corpus."""
-    return Scores(np.asarray(values), corpus.captions["caption_id"].to_list(), corpus.clips["clip_id"].to_list())
-
-
 def both(pairs: int) -> list[str]:
     """A caption of each clip, then of each twin."""
     return [f"v{one}{ending}" for ending in ("", "_reverse") for one in range(pairs)]
