@@ -380,7 +380,7 @@ def folder_here(name: str) -> Path | None:
 
 
 def download_bytes(name: str) -> int | None:
-    """Return about how much a run with a model downloads, by what is known without the network; None for nothing."""
+    """Return about how much a run with a model downloads, without the network: 0 if it is here, None if not known."""
     if folder_here(name) is not None:
         return 0
     known = known_models().find(name)
