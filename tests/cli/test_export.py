@@ -198,6 +198,7 @@ def test_a_folder_that_may_not_be_written_is_one_sentence(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(**_: object) -> None:
+        monkeypatch.undo()
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("evenreel.handover.taking.tempfile.TemporaryDirectory", refused)

@@ -28,7 +28,7 @@ from PIL import Image, ImageDraw, ImageFont
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError, NotFoundError, OutputError
 from evenreel.features.shards import read_still
-from evenreel.files import make_folder, output_file, printable, sync_file, sync_folder
+from evenreel.files import make_folder, printable
 from evenreel.handover import A_FILE_EACH, READER, SUFFIXES, HandoverForm, HandoverSettings
 from evenreel.handover.cuts import SUFFIXES as CUT_SUFFIXES
 from evenreel.handover.cuts import formats_for
@@ -41,7 +41,7 @@ from evenreel.handover.picks import (
     Take,
     checked,
     file_stem,
-    free_path,
+    give_name,
     stretch_stem,
 )
 from evenreel.library.contents import SameContent, check_unchanged
@@ -143,10 +143,7 @@ class Handover:
             for name, listed in by_rate(ready, title) if form == "edl" else [(title, ready)]:
                 try:
                     content = self._listed(form, listed, title, report)
-                    path = free_path(folder, file_stem(name, "stretches"), SUFFIXES[form])
-                    with output_file(path) as part:
-                        part.write_bytes(content)
-                    report.files.append(path)
+                    report.files.append(_put(content, folder, file_stem(name, "stretches"), SUFFIXES[form]))
                 except (EvenreelError, OSError) as error:
                     report.leave_out(form, error)
         return report
@@ -210,14 +207,12 @@ class Handover:
             wanted = {"encode": take.path} if self._settings.exact else {"copy": take.path, "formats": formats}
             *_, (said, _) = self._worker.run(task | wanted)
             check_unchanged(take.path, take.stamp)
-            path = free_path(folder, stretch_stem(take.name, *checked.stretch), CUT_SUFFIXES[said["format"]])
-            sync_file(Path(made))
-            os.replace(made, path)
-        sync_folder(folder)
+            stem = stretch_stem(take.name, *checked.stretch)
+            path = give_name(Path(made), folder, stem, CUT_SUFFIXES[said["format"]])
         self._cut_spans[place] = Fraction(said["starts_s"]), Fraction(said["ends_s"])
         early_s, late_s = float(checked.stretch[0]) - said["starts_s"], said["ends_s"] - float(checked.stretch[1])
         if why := said.get("why"):
-            report.note(path.name, f"was re-encoded, as {why}")
+            report.note(path.name, f"was re-encoded as a whole, as {why}")
         elif copied := said.get("copied"):
             between = f"the {copied[1] - copied[0]:,} frames between are copied"
             report.note(path.name, f"was re-encoded at its ends; {between}")
@@ -240,10 +235,7 @@ class Handover:
         take = checked.take
         span_s = self._cut_spans.get(place, checked.stretch)
         text = subtitles(self._known.transcripts(take.pick.clip_id), form, span_s, self._settings.language)
-        path = free_path(folder, stretch_stem(take.name, *checked.stretch), f".{form}")
-        with output_file(path) as part:
-            part.write_text(text, encoding="utf-8", newline="")
-        return path
+        return _put(text.encode("utf-8", "replace"), folder, stretch_stem(take.name, *checked.stretch), f".{form}")
 
     def _cell(self, checked: CheckedTake, report: HandoverReport) -> SheetCell:
         take, (start_s, end_s) = checked.take, map(float, checked.stretch)
@@ -261,6 +253,13 @@ class Handover:
             except MediaError as error:
                 report.note(take.name, f"has no still on the sheet: {error}")
         return SheetCell(still, take.name, times)
+
+
+def _put(content: bytes, folder: Path, stem: str, suffix: str) -> Path:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".evenreel-") as scratch:
+        made = Path(scratch, "made")
+        made.write_bytes(content)
+        return give_name(made, folder, stem, suffix)
 
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
