@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from pathlib import Path, PurePath
 from statistics import mode
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -68,31 +68,22 @@ def take_away(
     progress: Callable[[float], object] = lambda share: None,
 ) -> HandoverReport:
     """Write stretches of a library's clips into a folder, as cuts, lists for editors, tables, subtitles or a sheet."""
-    limits, missing = MediaLimits(), HandoverReport()
-    takes = takes_of(library, picks, missing)
-    with closing(Worker(READER, {"limits": asdict(limits)}, limits)) as worker:
-        stills = library.path / STILLS
-        known = KnownOfClips(library.transcripts, lambda clip_id, time_s: read_still(stills, clip_id, time_s))
-        handover = Handover(worker, known, settings or HandoverSettings(), progress)
-        written = handover.write(takes, Path(folder), title)
-    written.set_aside[:0] = missing.set_aside
-    return written
-
-
-def takes_of(library: Library, picks: Sequence[Pick], report: HandoverReport) -> list[Take]:
-    same, found = SameContent(STALL_S), list[Take]()
+    limits, missing, same, takes = MediaLimits(), HandoverReport(), SameContent(STALL_S), list[Take]()
     for pick in picks:
         try:
             file = _unchanged(library, pick, same)
+            takes.append(Take(pick, file.path, file.path, PurePath(file.path).name, file.stamp))
         except (MediaError, NotFoundError) as error:
-            try:
-                name = printable(library.clip(pick.clip_id).name)
-            except NotFoundError:
-                name = pick.clip_id
-            report.leave_out(Take(pick, "", "", name), error)
-            continue
-        found.append(Take(pick, file.path, file.path, PurePath(file.path).name, file.stamp))
-    return found
+            name = pick.clip_id
+            with suppress(NotFoundError):
+                name = library.clip(pick.clip_id).name
+            missing.leave_out(Take(pick, "", "", name), error)
+    with closing(Worker(READER, {"limits": asdict(limits)}, limits)) as worker:
+        still = partial(read_still, library.path / STILLS)
+        handover = Handover(worker, library.transcripts, still, settings or HandoverSettings(), progress)
+        written = handover.write(takes, Path(folder), title)
+    written.set_aside[:0] = missing.set_aside
+    return written
 
 
 def _unchanged(library: Library, pick: Pick, same: SameContent) -> Located:
@@ -107,20 +98,17 @@ def _unchanged(library: Library, pick: Pick, same: SameContent) -> Located:
     raise MediaError("unreadable", why)
 
 
-class KnownOfClips(NamedTuple):
-    transcripts: Callable[[str], Sequence[Transcript]]  # of a clip's id
-    still: Callable[[str, float], bytes | None]  # the JPEG that was kept of a clip's id at a time
-
-
 class Handover:
     def __init__(
         self,
         worker: Worker,
-        known: KnownOfClips,
+        transcripts: Callable[[str], Sequence[Transcript]],  # of a clip's id
+        still: Callable[[str, float], bytes | None],  # the JPEG that was kept of a clip's id at a time
         settings: HandoverSettings,
         progress: Callable[[float], object] = lambda share: None,
     ) -> None:
-        self._worker, self._known, self._settings, self._progress = worker, known, settings, progress
+        self._worker, self._transcripts, self._still = worker, transcripts, still
+        self._settings, self._progress = settings, progress
         self._facts: dict[str, FileFacts | MediaError] = {}
         self._files = self._tried = 0
         self._cut_spans: dict[int, tuple[Fraction, Fraction]] = {}  # what cuts hold, by the take's place
@@ -234,7 +222,7 @@ class Handover:
         """Write what is said in a stretch, on the clock of its cut where there is one."""
         take = checked.take
         span_s = self._cut_spans.get(place, checked.stretch)
-        text = subtitles(self._known.transcripts(take.pick.clip_id), form, span_s, self._settings.language)
+        text = subtitles(self._transcripts(take.pick.clip_id), form, span_s, self._settings.language)
         return _put(text.encode("utf-8", "replace"), folder, stretch_stem(take.name, *checked.stretch), f".{form}")
 
     def _cell(self, checked: CheckedTake, report: HandoverReport) -> SheetCell:
@@ -244,7 +232,7 @@ class Handover:
             time_s = (start_s + end_s) / 2
         rate, frames = checked.facts.rate, checked.source_frames
         times = f"{rate.timecode(frames.start)} - {rate.timecode(frames.stop)}"
-        still = self._known.still(take.pick.clip_id, time_s)
+        still = self._still(take.pick.clip_id, time_s)
         if still is None:
             try:
                 task = {"still": take.path, "time_s": time_s, "width": STILL_PX[0]}

@@ -223,15 +223,15 @@ class Exports:
         missing: HandoverReport,
         scratch: Path,
     ) -> Made:
-        from evenreel.handover.taking import Handover, KnownOfClips
+        from evenreel.handover.taking import Handover
 
-        stills = self._desk.followed.stills_of
-        known = KnownOfClips(
-            lambda clip_id: spoken.get(clip_id, ()),
-            lambda clip_id, time_s: read_still(stills(clip_id), clip_id, time_s),
-        )
+        def still(clip_id: str, time_s: float) -> bytes | None:
+            return read_still(self._desk.followed.stills_of(clip_id), clip_id, time_s)
+
         settings = HandoverSettings((wanted.form,), wanted.exact, language=wanted.language)
-        report = Handover(self._worker, known, settings).write(takes, scratch / "made", wanted.title)
+        report = Handover(self._worker, lambda clip_id: spoken.get(clip_id, ()), still, settings).write(
+            takes, scratch / "made", wanted.title
+        )
         report.set_aside[:0] = missing.set_aside
         report.notes[:0] = missing.notes
         if not report.files:
