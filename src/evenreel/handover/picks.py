@@ -65,17 +65,13 @@ class CheckedTake:
 
 
 def checked(take: Take, facts: FileFacts) -> CheckedTake:
-    pick = take.pick
+    pick, wrong = take.pick, ""
     if not (math.isfinite(pick.start_s) and math.isfinite(pick.end_s)) or pick.end_s <= pick.start_s:
-        raise MediaError(
-            "no_frames", f"the stretch from {pick.start_s:g} to {pick.end_s:g} s is empty; give an end after its start"
-        )
-    if pick.start_s >= facts.duration_s or pick.end_s <= 0:
-        raise MediaError(
-            "no_frames",
-            f"the stretch from {pick.start_s:g} to {pick.end_s:g} s is outside of the clip, which is "
-            f"{float(facts.duration_s):.2f} s long",
-        )
+        wrong = "empty; give an end after its start"
+    elif pick.start_s >= facts.duration_s or pick.end_s <= 0:
+        wrong = f"outside of the clip, which is {float(facts.duration_s):.2f} s long"
+    if wrong:
+        raise MediaError("no_frames", f"the stretch from {pick.start_s:g} to {pick.end_s:g} s is {wrong}")
     start_s, end_s = max(Fraction(0), Fraction(pick.start_s)), min(Fraction(pick.end_s), facts.duration_s)
     return CheckedTake(take, facts, (start_s, end_s))
 

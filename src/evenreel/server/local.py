@@ -95,14 +95,9 @@ def ask(library: Path, question: Mapping[str, Any]) -> Told | None:
     with suppress(*UNEXPECTED):
         states = [file_state(library / name) or (0, 0, 0) for name in note["files"]]
         body, nonce = json.dumps({**question, "states": states}).encode(), secrets.token_hex(16)
-        head = {NONCE: nonce, PROOF: proof(note["secret"], "question", nonce, body), "Content-Length": len(body)}
-        lines = [
-            f"POST {ADDRESS} HTTP/1.0",
-            "Host: localhost",
-            *(f"{name}: {one}" for name, one in head.items()),
-            "",
-            "",
-        ]
+        head = {"Host": "localhost", NONCE: nonce, PROOF: proof(note["secret"], "question", nonce, body)}
+        head["Content-Length"] = str(len(body))
+        lines = [f"POST {ADDRESS} HTTP/1.0", *(f"{name}: {one}" for name, one in head.items()), "\r\n"]
         with socket.create_connection((note["host"], note["port"]), BEGIN_S) as held:
             held.sendall("\r\n".join(lines).encode() + body)
             given, until = held.recv(PART), time.monotonic() + ANSWER_S  # the head comes before the search has begun
