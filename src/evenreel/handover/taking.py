@@ -107,7 +107,7 @@ class Handover:
 
     def __post_init__(self) -> None:
         self._facts: dict[str, FileFacts | MediaError] = {}
-        self._cut_spans: dict[int, tuple[Fraction, Fraction]] = {}  # what cuts hold, by the take's place
+        self._cuts: dict[int, tuple[str, tuple[Fraction, Fraction]]] = {}  # their names and times, by the take's place
 
     def write(self, takes: Sequence[Take], folder: Path, title: str) -> None:
         """Write the forms; the names of lists come from the title, those of cuts from their files and times."""
@@ -166,9 +166,7 @@ class Handover:
     def _listed(self, form: HandoverForm, ready: Sequence[CheckedTake], title: str) -> bytes:
         if form == "sheet":
             if len(ready) > MOST_STILLS:
-                self.report.note(
-                    "sheet", f"shows the first {MOST_STILLS} of {len(ready):,} stretches, the most that it can"
-                )
+                self.report.note("sheet", f"shows the first {MOST_STILLS} of {len(ready):,} stretches, all that it can")
             return sheet_jpeg([self._cell(take) for take in ready[:MOST_STILLS]], title)
         return LISTS[form](ready, title).encode("utf-8", "replace")
 
@@ -184,33 +182,32 @@ class Handover:
             check_unchanged(take.path, take.stamp)
             stem = stretch_stem(take.name, *checked.stretch)
             path = give_name(Path(made), folder, stem, CUT_SUFFIXES[said["format"]])
-        self._cut_spans[place] = Fraction(said["starts_s"]), Fraction(said["ends_s"])
+        self._cuts[place] = path.stem, (Fraction(said["starts_s"]), Fraction(said["ends_s"]))
+        note = partial(self.report.note, path.name)
         early_s, late_s = float(checked.stretch[0]) - said["starts_s"], said["ends_s"] - float(checked.stretch[1])
         if why := said.get("why"):
-            self.report.note(path.name, f"was re-encoded as a whole, as {why}")
+            note(f"was re-encoded as a whole, as {why}")
         elif copied := said.get("copied"):
-            between = f"the {copied[1] - copied[0]:,} frames between are copied"
-            self.report.note(path.name, f"was re-encoded at its ends; {between}")
+            note(f"was re-encoded at its ends; the {copied[1] - copied[0]:,} frames between are copied")
         else:
             if early_s > 1 / facts.fps:
-                said_early = f"begins {early_s:.2f} s early, at a key frame (--exact cuts frame-accurately)"
-                self.report.note(path.name, said_early)
+                note(f"begins {early_s:.2f} s early, at a key frame (--exact cuts frame-accurately)")
             if late_s > 2 / facts.fps:
-                self.report.note(path.name, f"ends {late_s:.2f} s late")
+                note(f"ends {late_s:.2f} s late")
             if said["format"] != formats[0]:
-                self.report.note(path.name, f"is a Matroska file, as {formats[0]} does not hold its codecs")
+                note(f"is a Matroska file, as {formats[0]} does not hold its codecs")
         if said["left_out"]:
             anew = self.settings.exact or said.get("why")
             why = "of which nothing can be decoded" if anew else "which no container here holds"
-            self.report.note(path.name, f"lacks a stream of sound, {why}")
+            note(f"lacks a stream of sound, {why}")
         return path
 
     def _subtitled(self, place: int, checked: CheckedTake, form: HandoverForm, folder: Path) -> Path:
-        """Write what is said in a stretch, on the clock of its cut where there is one."""
+        """Write what is said in a stretch, with the clock and the name of its cut where there is one."""
         take = checked.take
-        span_s = self._cut_spans.get(place, checked.stretch)
+        stem, span_s = self._cuts.get(place) or (stretch_stem(take.name, *checked.stretch), checked.stretch)
         text = subtitles(self.transcripts(take.pick.clip_id), form, span_s, self.settings.language)
-        return _put(text.encode("utf-8", "replace"), folder, stretch_stem(take.name, *checked.stretch), f".{form}")
+        return _put(text.encode("utf-8", "replace"), folder, stem, f".{form}")
 
     def _cell(self, checked: CheckedTake) -> SheetCell:
         take, (start_s, end_s) = checked.take, map(float, checked.stretch)
@@ -275,8 +272,8 @@ def as_csv(takes: Sequence[CheckedTake], title: str) -> str:
     writer.writeheader()
     for record in listed:
         row = record | {"words": " | ".join(record["words"])}
-        formulas = {name for name, value in row.items() if isinstance(value, str) and value.startswith(_FORMULA)}
-        writer.writerow({name: f"'{value}" if name in formulas else value for name, value in row.items()})
+        formulas = {name: f"'{one}" for name, one in row.items() if isinstance(one, str) and one.startswith(_FORMULA)}
+        writer.writerow(row | formulas)
     return held.getvalue()
 
 
@@ -289,11 +286,13 @@ def subtitles(
     if not spoken:
         where = "" if language is None else f" in {language[:40]}"
         raise NotFoundError(f"nothing is known of what is said in it{where}, so there are no subtitles")
-    inside = [one for one in spoken[0].utterances if one.start_s < end_s and one.end_s > start_s]
-    if not inside:
+    said = [
+        replace(one, start_s=max(one.start_s, start_s) - start_s, end_s=min(one.end_s, end_s) - start_s)
+        for one in spoken[0].utterances
+        if one.start_s < end_s and one.end_s > start_s
+    ]
+    if not said:
         raise NotFoundError("nothing is said in the stretch, so there are no subtitles")
-    spans_s = [(max(one.start_s, start_s) - start_s, min(one.end_s, end_s) - start_s) for one in inside]
-    said = [replace(one, start_s=at_s, end_s=to_s) for one, (at_s, to_s) in zip(inside, spans_s, strict=True)]
     return as_srt(said) if form == "srt" else as_vtt(said)
 
 
