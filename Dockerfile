@@ -4,7 +4,7 @@ WORKDIR /source
 RUN python -m venv /evenreel
 COPY pyproject.toml constraints.txt README.md LICENSE MANIFEST.in ./
 COPY src src
-RUN /evenreel/bin/pip install --no-cache-dir -c constraints.txt ".[measure,speech]"
+RUN /evenreel/bin/pip install --no-cache-dir -c constraints.txt ".[measure,meaning,speech]"
 
 FROM python:3.11-slim
 COPY --from=made /evenreel /evenreel

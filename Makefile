@@ -48,7 +48,7 @@ client: .venv/generator
 # What running needs, and nothing that only developers use.
 .venv/runnable: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[measure]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[measure,meaning]"
 	touch $@
 
 # The same with the tools of tests and checks.

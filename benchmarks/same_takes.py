@@ -144,7 +144,7 @@ def measure(s: Snapshot, scenes: int) -> Measured:
     steps = np.concatenate([1 - np.sum(clip.vectors[1:] * clip.vectors[:-1], axis=1) for clip in clips.values()])
     farthest = measure_farthest(s)
     assert farthest is not None
-    return Measured({**apart, NEAREST: np.array(nearest)}, farthest, steps)
+    return Measured({**apart, NEAREST: np.array(nearest)}, farthest.takes, steps)
 
 
 def report(measured: Measured) -> str:

@@ -1,7 +1,7 @@
 """Build wheel and sdist, install the wheel into an environment of its own, run the demo and a first index from there,
 and install as the README says.
 
-    python scripts/try_wheel.py [--extras measure] [--keep FOLDER]
+    python scripts/try_wheel.py [--extras measure,meaning] [--keep FOLDER]
 
 The wheel is made of the sdist, so that both are tried. The demo runs in an empty folder, with no checkout in sight.
 Exit status 1 where anything fails, or the installed package lacks a file of the checkout's.
@@ -30,7 +30,7 @@ ASK = "import evenreel, sys; sys.stdout.write(evenreel.__file__)"
 def main() -> int:
     """Say what was tried; 1 where it failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--extras", default="measure", help="extras that are installed; the demo needs measure")
+    parser.add_argument("--extras", default="measure,meaning", help="extras that are installed; the demo uses both")
     parser.add_argument("--keep", type=Path, help="folder to put wheel and sdist into")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -31,7 +31,7 @@ LAYERS: list[set[str]] = [
     {"media", "language", "corpus"},
     {"faces", "onscreen", "speech"},
     {"encoders", "features"},
-    {"edits", "sound"},
+    {"edits", "meaning", "sound"},
     {"losses", "similarity"},
     {"matchers"},
     {"debias"},

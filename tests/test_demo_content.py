@@ -26,7 +26,7 @@ from evenreel.library.search.result import SearchResult
 from evenreel.planted import draw_frame
 from evenreel.types import Encoder, FloatArray
 
-SEEN = [query for query in DEMO_QUERIES if query.answer and not query.answer.signs]
+SEEN = [query for query in DEMO_QUERIES if query.answer and not query.answer.signs and not query.said]
 WRITTEN = [query for query in DEMO_QUERIES if query.answer and query.answer.signs]
 
 
@@ -70,7 +70,8 @@ def test_a_few_videos_are_written_with_their_table(tmp_path: Path) -> None:
     written: list[str] = []
     make_demo_videos(tmp_path, count=5, on_written=written.append)
     names = [f"clip_{n:03}.mp4" for n in range(5)]
-    assert sorted(path.name for path in tmp_path.iterdir()) == [*names, "metadata.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".vtt") == [*names, "metadata.csv"]
+    assert len(list(tmp_path.glob("*.vtt"))) == len([query for query in DEMO_QUERIES if query.said])
     assert sorted(written) == names
     with (tmp_path / "metadata.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -122,6 +123,7 @@ def test_the_whole_demo_finds_what_it_looks_for(tmp_path: Path, capsys: pytest.C
     printed = capsys.readouterr().out
     assert f"Rendered 12 videos into {tmp_path / 'videos'}" in printed
     assert "on screen: HARBOUR" in printed
+    assert "said, in other words: Our mechanic will repair the brakes tomorrow." in printed
     assert f"With figures: {tmp_path / 'report.html'}" in printed
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
     sentence = printed.partition("an audit\n")[2].splitlines()[0].strip()

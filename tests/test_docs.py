@@ -80,7 +80,7 @@ def test_the_readme_shows_the_two_commands() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "installed"), [("demo", '-e ".[measure]"'), ("test", '-e ".[dev]"'), ("lint", '-e ".[dev]"')]
+    ("target", "installed"), [("demo", '-e ".[measure,meaning]"'), ("test", '-e ".[dev]"'), ("lint", '-e ".[dev]"')]
 )
 def test_a_demo_installs_no_tools_of_developers_and_everything_the_tested_versions(target: str, installed: str) -> None:
     command = ["make", "--dry-run", "--what-if=pyproject.toml", target]

@@ -39,7 +39,7 @@ def test_every_process_is_started_by_the_one_function() -> None:
         if "sys.executable" in text:
             assert path.name == "workers.py"
         assert '"spawn"' not in text or "with safe_path()" in text, path
-    assert len(STARTED) == 4
+    assert len(STARTED) == 5
 
 
 @pytest.mark.parametrize("module", STARTED)
@@ -124,6 +124,29 @@ def unheard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
             assert {file.relative_to(home).parts[1] for file in home.rglob("*") if file.is_file()} <= {"evenreel"}
 
         yield check
+
+
+SILENCED = {
+    "DISABLE_SAFETENSORS_CONVERSION": "1",
+    "DO_NOT_TRACK": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_UPDATE_DOWNLOAD_COUNTS": "0",
+    "ORT_DISABLE_TELEMETRY": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+
+
+def test_hazard_235_all_of_it_is_switched_off_but_what_a_user_has_set() -> None:
+    code = "import os, evenreel, sys; print([os.environ[one] for one in sys.argv[1:]])"
+    bare = {name: value for name, value in os.environ.items() if name not in SILENCED}
+    for given, wanted in (({}, SILENCED), (dict.fromkeys(SILENCED, "mine"), dict.fromkeys(SILENCED, "mine"))):
+        told = subprocess.check_output([sys.executable, "-c", code, *SILENCED], env=bare | given, text=True)
+        assert told.strip() == str([*wanted.values()])
+    hears = (  # each by the switch that it reads itself
+        "import evenreel, huggingface_hub.constants as hub, datasets.config as sets; "
+        "assert hub.HF_HUB_DISABLE_TELEMETRY and not sets.HF_UPDATE_DOWNLOAD_COUNTS"
+    )
+    subprocess.run([sys.executable, "-c", hears], env=bare, check=True)
 
 
 def test_hazard_235_what_we_use_tells_nobody_of_it(unheard: Callable[[], None]) -> None:

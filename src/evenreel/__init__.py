@@ -8,6 +8,7 @@ for _telemetry, _off in (
     ("DISABLE_SAFETENSORS_CONVERSION", "1"),  # of transformers, which asks the hub for it
     ("DO_NOT_TRACK", "1"),
     ("HF_HUB_DISABLE_TELEMETRY", "1"),
+    ("HF_UPDATE_DOWNLOAD_COUNTS", "0"),  # of datasets, which counts what is loaded
     ("ORT_DISABLE_TELEMETRY", "1"),
     ("RAY_USAGE_STATS_ENABLED", "0"),
 ):

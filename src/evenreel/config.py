@@ -70,6 +70,9 @@ class IndexSettings:
         language: language that is spoken, as a tag such as `en`; None to have it detected.
         sound: model of what clips sound like: a hub id or folder of a CLAP checkpoint; `auto` is the library's own, and
             none for a new one; another one takes its place. It needs the extra `torch`.
+        meaning: model that compares what is said, written and captioned with a query by its meaning: `wordllama` (extra
+            `meaning`), a hub id or a folder; `auto` is the library's own, and wordllama for a new one where it is
+            installed; another one encodes all texts anew, and none compares words alone.
         ignore: pattern of files and folders to ignore from now on, in the syntax of gitignore; the library keeps it.
         unignore: pattern to keep no longer.
         passes: 1 reads pictures, words and speech of a file together; 2 reads the pictures of all files first, so that
@@ -94,6 +97,7 @@ class IndexSettings:
     speech: str | None = AUTO
     language: str | None = None
     sound: str | None = AUTO
+    meaning: str | None = AUTO
     ignore: tuple[str, ...] = ()
     unignore: tuple[str, ...] = ()
     passes: int = 0

@@ -39,6 +39,7 @@ class DemoQuery:
     text: str
     shows: str  # the kind of search that it is an example of
     answer: Scene | None  # what the first clip must show; None where nothing in the library fits
+    said: tuple[str, ...] = ()  # lines of the subtitles of that clip, none of which has a word of the query
 
 
 def _answer(shape: str, colour: str, place: str, activity: str, sign: str | None = None) -> Scene:
@@ -47,18 +48,28 @@ def _answer(shape: str, colour: str, place: str, activity: str, sign: str | None
     return Scene((subject,), activity, place, signs=signs, distractors=2, duration_s=5.0)
 
 
+_STAR, _HEART = _answer("star", "red", "beach", "moves_right"), _answer("heart", "blue", "forest", "bounces")
+
 DEMO_QUERIES = (
-    DemoQuery(
-        "a red star on a beach", "what is seen: colour, shape and place", _answer("star", "red", "beach", "moves_right")
-    ),
-    DemoQuery(
-        "a blue heart in a forest", "what is seen, by another sentence", _answer("heart", "blue", "forest", "bounces")
-    ),
+    DemoQuery("a red star on a beach", "what is seen: colour, shape and place", _STAR),
+    DemoQuery("a blue heart in a forest", "what is seen, by another sentence", _HEART),
     DemoQuery("harbour", "what is written on screen", _answer("cross", "green", "city", "grows", "HARBOUR")),
     DemoQuery(
         "pharmasy",
         "what is written on screen, misspelt",
         _answer("circle", "orange", "mountains", "sways", "PHARMACY"),
+    ),
+    DemoQuery(
+        "fixing a car",
+        "what is said, in other words",
+        _STAR,
+        ("The engine makes a strange noise.", "Our mechanic will repair the brakes tomorrow."),
+    ),
+    DemoQuery(
+        "a hurt knee",
+        "the same, in another clip",
+        _HEART,
+        ("The doctor looked at her broken leg.", "Take this medicine twice a day."),
     ),
     DemoQuery("quarterly tax spreadsheet", "a search that nothing here answers", None),
 )
@@ -72,7 +83,7 @@ def demo_scenes(count: int = VIDEO_COUNT) -> dict[str, Scene]:
     Each query has one answer: no other clip shares its colour, shape and place, or its sign.
     """
     rng = np.random.default_rng(0)
-    answers = (query.answer for query in DEMO_QUERIES if query.answer is not None)
+    answers = (query.answer for query in DEMO_QUERIES if query.answer is not None and not query.said)
     scenes = [replace(answer, seed=int(rng.integers(2**31))) for answer in answers][:count]
     reserved = {_look(scene) for scene in scenes} | {sign.text for scene in scenes for sign in scene.signs}
     while len(scenes) < count:
@@ -90,8 +101,13 @@ def make_demo_videos(
     folder.mkdir(parents=True, exist_ok=True)
     scenes = demo_scenes(count)
 
+    said = {_look(query.answer): query.said for query in DEMO_QUERIES if query.answer and query.said}
+
     def write(name: str) -> None:
         write_scene(folder / name, scenes[name])
+        if lines := said.get(_look(scenes[name])):
+            cues = [f"00:00:0{2 * at},500 --> 00:00:0{2 * at + 2},000\n{line}\n" for at, line in enumerate(lines)]
+            (folder / name).with_suffix(".vtt").write_text("\n".join(["WEBVTT\n", *cues]), encoding="utf-8")
         on_written(name)
 
     with ThreadPoolExecutor(usable_cores()) as pool:
@@ -127,9 +143,10 @@ def run_demo(
     before = f"; {known} were indexed before" if known else ""
     out.print(f"Indexed {report.indexed} of them ({report.frames} frames{before}) into {library}", markup=False)
     with open_library(library) as opened:
-        results = [opened.search(query.text, k=3) for query in DEMO_QUERIES]
+        queries = [query for query in DEMO_QUERIES if not query.said or opened.stats().meaning]
+        results = [opened.search(query.text, k=3) for query in queries]
         audited = _audit(opened, audit_inputs, count, folder / "report.html")
-    for query, result in zip(DEMO_QUERIES, results, strict=True):
+    for query, result in zip(queries, results, strict=True):
         out.print(_describe(query, result))
     out.print("\n[bold]Does this search favour a source?[/]  [dim]an audit[/]")
     out.print(audited, markup=False)
@@ -139,7 +156,7 @@ def run_demo(
 
 def audit_sentences(count: int = VIDEO_COUNT) -> list[str]:
     """Return the queries of the demo's audit: its own queries that have answers, and one for each other clip."""
-    asked = [query.text for query in DEMO_QUERIES if query.answer is not None]
+    asked = [query.text for query in DEMO_QUERIES if query.answer is not None and not query.said]
     subjects = ((one.subject, one.background) for one in demo_scenes(count).values())
     shown = [f"a {subject.colour} {subject.shape} in the {place}" for subject, place in subjects]
     return list(dict.fromkeys([*asked, *shown]))
@@ -170,7 +187,8 @@ def _describe(query: DemoQuery, result: SearchResult) -> str:
     for rank, hit in enumerate(result.hits[: result.answering], start=1):
         moment = f"  at {hit.moments[0].time_s:.1f} s" if hit.moments else ""
         words = f"  on screen: [green]{escape(printable(hit.on_screen[0].text))}[/]" if hit.on_screen else ""
-        lines.append(f"   {rank}. {escape(printable(Path(hit.path).name))}{moment}{words}")
+        other = f"  said, in other words: [cyan]{escape(printable(hit.meaning.text))}[/]" if hit.meaning else ""
+        lines.append(f"   {rank}. {escape(printable(Path(hit.path).name))}{moment}{words}{other}")
     if not result.answering:
         lines.append("   [yellow]nothing fits[/]")
     return "\n".join(lines)

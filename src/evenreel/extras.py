@@ -32,6 +32,7 @@ BROUGHT = {
     "engine": ("pymilvus",),
     "speech": ("ctranslate2", "faster_whisper", "onnx_asr"),
     "mcp": ("httpx2", "mcp"),
+    "meaning": ("wordllama",),
     "mteb": ("datasets", "mteb"),
     "hdf5": ("h5py",),
     "spacy": ("spacy",),

@@ -158,8 +158,8 @@ class WindowRule:
     stride_s: float = 0.0  # from the start of one window to that of the next; 0 where frames are sampled instead
 
 
-class Encoder(Protocol):
-    """Protocol of frozen image and text towers, of any family."""
+class TextEncoder(Protocol):
+    """Protocol of what turns sentences into vectors."""
 
     @property
     def encoder_id(self) -> str:
@@ -173,6 +173,13 @@ class Encoder(Protocol):
     def dimension(self) -> int:
         """D, the length of a feature."""
 
+    def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
+        """Encode captions of any length, cut at the tokenizer's limit, to words and sentences."""
+
+
+class Encoder(TextEncoder, Protocol):
+    """Protocol of frozen image and text towers, of any family."""
+
     @property
     def window(self) -> WindowRule:
         """Number of frames that one vector is made of, and over how many seconds they are spread."""
@@ -182,9 +189,6 @@ class Encoder(Protocol):
 
         T is `window.frames`, or 1 for a picture, which is taken for a still video.
         """
-
-    def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
-        """Encode captions of any length, cut at the tokenizer's limit, to words and sentences."""
 
     def truncated(self, captions: Sequence[str]) -> list[bool]:
         """Return for each caption whether it is longer than the text tower takes, so that its end is not read."""

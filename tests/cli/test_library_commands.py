@@ -129,7 +129,7 @@ def test_search_as_json_with_filter_and_limit(place: Path) -> None:
     result = seen(place, "tram", "--where", "source = 'camera' and duration_s < 60")
     assert [Path(hit["path"]).name for hit in result["hits"]] == ["clip_00.mp4"]
     assert result["hits"][0]["metadata"]["stars"] == 1
-    assert set(result["hits"][0]["scores"]) <= {"seen", "on_screen", "about"}
+    assert set(result["hits"][0]["scores"]) <= {"seen", "on_screen", "about", "meaning"}
     assert len(seen(place, "a tram", "-k", "2")["hits"]) == 2
     assert len(seen(place, "a tram", "-k", "1000000")["hits"]) == 3
     nothing = search(place, "xylophone", "--no-vision")

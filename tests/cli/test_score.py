@@ -38,6 +38,7 @@ from evenreel.training.recipe.files import load_recipe
 from evenreel.types import Corpus, VideoFeatures
 from tests.cli.test_library_commands import here
 from tests.features.test_sets import words_table
+from tests.library.videos import write_folder
 from tests.training.conftest import BROKEN, clip_folder, corpus_folder
 
 __all__ = ["clip_folder", "corpus_folder"]
@@ -284,3 +285,36 @@ def test_a_table_that_is_large_and_one_that_is_too_large(
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage._replace(free=127))
     full = place.score("--split", "val", "--out", tmp_path / "s.npz")
     assert isinstance(full.exception, OutputError) and "has 0.0 GiB left; choose another place" in str(full.exception)
+
+
+def test_recall_by_language_on_captions_of_one_s_own(clip_folder: Path, tmp_path: Path) -> None:
+    """A csv of clip, text and language, as a person writes it, to the difference of each language to one."""
+    paths = write_folder(tmp_path / "videos", 30, 0.4)
+    said = {"en": "a red square {}", "de": "ein rotes Quadrat {}", "fa": "مربع قرمز {}"}
+    rows = [f"{path.name},{text.format(at)},{name}" for at, path in enumerate(paths) for name, text in said.items()]
+    (tmp_path / "captions.csv").write_text("\n".join(["path,text,language", *rows]), encoding="utf-8")
+    corpus, features, scores = tmp_path / "corpus", tmp_path / "features", tmp_path / "s.npz"
+    for words in (
+        ("corpus", "import", "table", tmp_path / "captions.csv", "--out", corpus),
+        ("features", corpus, "--videos", tmp_path / "videos", "--model", clip_folder, "--device", "cpu", "--rule",
+         "1 midpoints", "--no-ocr", "--workers", 1, "--out", features),
+        ("score", "mean_pool", corpus, "--features", features, "--out", scores),
+    ):  # fmt: skip
+        done = CliRunner().invoke(app, list(map(str, words)))
+        assert done.exit_code in {0, 3}, (done.output, done.exception)
+    asked = ["evaluate", str(scores), "--corpus", str(corpus), "--by", "language=en", "--direction", "t2v"]
+    told = CliRunner().invoke(app, [*asked, "--json"])
+    assert told.exit_code == 0, (told.output, told.exception)
+    result = json.loads(told.stdout)["systems"][0]["directions"]["t2v"]["by"]["language=en"]
+    held = load_scores(scores, load_corpus(corpus)).block(slice(0, 90), slice(0, 30))
+    own = held[np.arange(90), np.repeat(np.arange(30), 3)]
+    first = 100 * (own >= held.max(axis=1)).reshape(30, 3).mean(axis=0)  # ties aside: the vectors of 30 clips differ
+    recall = {one["name"]: one["summary"]["R@1"] for one in result["groups"]}
+    assert [recall[name]["value"] for name in said] == pytest.approx(first, abs=1e-4)
+    assert all(one["low"] <= one["value"] <= one["high"] for one in recall.values())
+    for name in ("R@1", "R@5", "R@10"):
+        assert list(result["gaps"][name]["against"]) == ["de - en", "fa - en"]
+    german = result["gaps"]["R@1"]["against"]["de - en"]
+    assert german["value"] == pytest.approx(first[1] - first[0], abs=1e-4)
+    shown = CliRunner().invoke(app, asked).stdout
+    assert "de - en" in shown and "fa" in shown

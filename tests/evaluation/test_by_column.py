@@ -14,6 +14,7 @@ from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import Evaluation, EvaluationSettings, evaluate, parse_metrics
 from evenreel.evaluation.query_groups import query_groups
 from evenreel.report import evaluation_page
+from evenreel.report.groups import gaps_table
 from evenreel.report.page import Section, Table, Text
 from evenreel.types import Corpus, Scores
 
@@ -155,3 +156,33 @@ def test_json_and_the_page_have_groups_and_gaps() -> None:
     assert [row[0] for row in gaps.rows] == ["R@1", "MRR", "MedR", "GeoR"]
     told = " ".join(one.words for one in parts if isinstance(one, Text))
     assert "which chance alone does not explain" in told and "max-t" in told
+
+
+def test_languages_are_compared_with_one_clip_by_clip() -> None:
+    """Captions of every clip in three languages: what is easy is so in all of them, and leaves the difference."""
+    rng, count = np.random.default_rng(1), 120
+    languages = ["de", "en", "fa"]
+    clips = pl.DataFrame({"clip_id": [f"v{one}" for one in range(count)]})
+    said = [(f"{language}{one}", f"v{one}", "words", language) for one in range(count) for language in languages]
+    captions = pl.DataFrame(said, ["caption_id", "clip_id", "text", "language"], orient="row")
+    easy = rng.random(count) < 0.5
+    hit = np.stack([easy, easy, easy & (rng.random(count) < 0.7)], axis=1).reshape(-1)
+    values = np.zeros((3 * count, count))
+    values[np.arange(3 * count), np.arange(3 * count) // 3] = np.where(hit, 1.0, -1.0)
+    given = Scores(values, [row[0] for row in said], clips["clip_id"].to_list())
+    settings = EvaluationSettings(METRICS, by=("language=en",), resamples=500, directions=("t2v",))
+    found = evaluate(given, make_corpus(clips, captions), settings).directions["t2v"].by["language=en"]
+    assert [one.name for one in found.groups] == languages
+    differences = found.gaps["R@1"].against
+    assert list(differences) == ["de - en", "fa - en"]
+    assert (differences["de - en"].value, differences["fa - en"].value) == pytest.approx(
+        (0.0, 100 * (hit.reshape(-1, 3)[:, 2].mean() - hit.reshape(-1, 3)[:, 1].mean()))
+    )
+    fa, en, de = differences["fa - en"], found.groups[1].summary["R@1"], differences["de - en"]
+    assert fa.low is not None and fa.high is not None and fa.high < 0 and de.low is not None and de.low <= 0
+    assert en.low is not None and en.high is not None
+    assert fa.high - fa.low < en.high - en.low, "the share of easy clips is in both"
+    assert [row[1] for row in gaps_table(found, METRICS, 0.95).rows][:3] == ["fa", "de - en", "fa - en"]
+    none = measured(corpus_with(source=SOURCES), "source=few").directions["t2v"].by["source=few"]
+    assert "by source=few: it is no large group" in none.notices[-1] and not none.gaps["R@1"].against
+    assert not measured(corpus_with(source=SOURCES), "source").directions["t2v"].by["source"].gaps["R@1"].against

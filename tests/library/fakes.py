@@ -7,7 +7,6 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ from evenreel.library.search.query import Query, UnfinishedText, as_sentence, re
 from evenreel.library.search.result import Channel, SearchResult, TextHit
 from evenreel.library.search.searcher import Searcher
 from evenreel.library.search.snapshot import SnapshotReader
-from evenreel.library.store.catalog import open_for_writing, set_meta
+from evenreel.library.store.catalog import create_schema, open_for_writing, set_meta
 from evenreel.library.store.fulltext import note_clips, rebuild_full_text
 from evenreel.library.store.vectors import ExactVectors, update_null_scores
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
@@ -70,9 +69,7 @@ class WordsEncoder:
 def empty_catalog() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.executescript(
-        resources.files("evenreel.library.store").joinpath("schema.sql").read_text(encoding="utf-8")
-    )
+    create_schema(connection)
     return connection
 
 

@@ -89,6 +89,7 @@ def test_takes_fold_under_the_best_of_them(visitor: TestClient) -> None:
     assert {head["name"], under["name"]} == {"star.mp4", "star trimmed.mp4"}
     assert [hit["clip_id"] for hit in flat if hit["clip_id"] != under["clip_id"]] == [hit["clip_id"] for hit in folded]
     assert 0 <= under["distance"] < 0.05
+    assert under["reason"] in {"take", "part", "whole"} and (under["from_s"] is None) == (under["reason"] == "take")
     assert visitor.get(under["still"]).status_code == 200
 
 

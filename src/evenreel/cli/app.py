@@ -167,6 +167,7 @@ SAVED = {
     "run": Command("evenreel.cli.marks:saved_run"),
     "remove": Command("evenreel.cli.marks:saved_remove"),
 }
+CHECK = {"network": Command("evenreel.cli.check:network")}
 COMMANDS: dict[str, Command | CommandGroup] = {
     "demo": Command("evenreel.cli.index:demo", SEARCH),
     "index": Command("evenreel.cli.index:index", SEARCH),
@@ -186,6 +187,7 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "reindex": Command("evenreel.cli.index:reindex"),
     "verify": Command("evenreel.cli.index:verify"),
     "publish": Command("evenreel.cli.index:publish"),
+    "check": CommandGroup("See what evenreel opens on the network.", CHECK),
     "models": Command("evenreel.cli.models:models"),
     "corpus": CommandGroup("Make a corpus of a benchmark's files or of your own tables, and look at it.", CORPUS),
     "fuse": Command("evenreel.cli.fuse:fuse"),

@@ -128,6 +128,7 @@ def _show_report(report: IndexReport, library: Path) -> None:
             (report.subtitles, "subtitle file or stream", "read"),
             (report.heard, "clip", "heard"),
             (report.sounds, "clip", "listened to for sounds"),
+            (report.meanings, "clip", "with texts to be found by meaning"),
             (report.people, "clip", "looked at for people (evenreel people lists them)"),
             (report.subtitles_gone, "subtitle file", "gone"),
         ):
@@ -246,7 +247,7 @@ def info(library: PlaceOption = None, snapshot_cache: CacheOption = None, as_jso
         f"{length}, {count(stats.moments, 'moment')}, {count(stats.tracks, 'on-screen text')}"
     )
     names = [stats.model or "none (words only)"]
-    names += [f"sounds {stats.sounds}"] if stats.sounds else []
+    names += [f"{what} {name}" for what, name in (("sounds", stats.sounds), ("meaning", stats.meaning)) if name]
     out.print(f"  model: {safe(', '.join(names))}   sampling: {safe(stats.rule)}")
     if stats.making:
         out.print(f"  in the making: {safe(stats.making)} (evenreel reindex --model {safe(stats.making)} goes on)")

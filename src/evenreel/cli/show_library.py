@@ -29,6 +29,7 @@ PARTS = {
     "then": "followed by",
 }  # fmt: skip
 """What the parts of a score are called."""
+KINSHIP = {"take": "nearly the same", "same": "the same film", "part": "a part of it", "whole": "it is a part of"}
 
 
 def console() -> Console:
@@ -125,6 +126,10 @@ def _show_hit(out: Console, rank: int, hit: Hit) -> None:
         out.print(f"      on screen {_span(text.start_s, text.end_s)}: [green]{safe(text.text)}[/]")
     for said in hit.said:
         out.print(f"      said {_span(said.start_s, said.end_s)}: [cyan]{_marked(said)}[/]")
+    if hit.meaning is not None:
+        how = {"said": "said", "on_screen": "written", "about": "caption"}[hit.meaning.source]
+        when = "" if how == "caption" else f" {_span(hit.meaning.start_s, hit.meaning.end_s)}"
+        out.print(f"      {how}, in other words{when}: [cyan]{safe(hit.meaning.text)}[/]")
     source = hit.metadata.get("source")
     told = "" if source in {None, ""} else f"  source: {safe(source)}"
     out.print(f"      [dim]{scores}{told}[/]")
@@ -137,7 +142,8 @@ def _show_hit(out: Console, rank: int, hit: Hit) -> None:
     if hit.folded:
         first, more = hit.folded[0], len(hit.folded) - 1
         others = f" and {count(more, 'other')}" if more else ""
-        out.print(f"      [dim]nearly the same: {safe(first.path)}{others} (--no-fold shows all)[/]")
+        told = KINSHIP[first.reason] + ("" if first.from_s is None else f", from {clock(first.from_s)}")
+        out.print(f"      [dim]{told}: {safe(first.path)}{others} (--no-fold shows all)[/]")
 
 
 def _marked(said: TextHit) -> str:

@@ -28,12 +28,7 @@ def check_columns(corpus: Corpus, columns: Iterable[str]) -> None:
 
 
 def with_groups(result: DirectionResult, corpus: Corpus, settings: EvaluationSettings) -> DirectionResult:
-    """Add figures of groups of queries to a result, by each column of `settings.by`.
-
-    Where a column says nothing of the queries of this direction, a notice says why and there are no groups.
-    """
-    if not settings.by:
-        return result
+    """Add figures of groups of queries to a result by each column of `settings.by`, or a notice why there are none."""
     return replace(result, by={column: _column(result, corpus, column, settings) for column in settings.by})
 
 
@@ -45,6 +40,8 @@ def _column(result: DirectionResult, corpus: Corpus, column: str, settings: Eval
     groups = [_figures(result, found, place, settings) for place in range(len(found.names))]
     large = [place for place, one in enumerate(groups) if one.drawn >= FEWEST_IN_GROUP]
     told = _notices(result, column, found, groups, len(large))
+    if found.against and found.against not in {found.names[place] for place in large}:
+        told += (f"{result.direction} by {column}: it is no large group, so nothing is compared with it.",)
     if len(large) < 2:
         return ColumnFigures(tuple(groups), {}, told)
     gaps = {str(metric): _gap(metric, result, found, large, settings) for metric in settings.metrics}
@@ -105,12 +102,15 @@ def _gap(
         return GroupGap(*names, Interval(gap), None, None)
     low, high = bands.ends
     most = np.inf if metric.is_rank else 100.0 * len(metric.columns)
-    return GroupGap(
-        *names,
-        around(gap, low, high, (0.0, most)),
-        min(1.0, bands.p * len(settings.by)),
-        bands.chance,
-    )
+    differences, every = {}, [found.names[place] for place in large]
+    if found.against in every:
+        base = every.index(found.against)
+        for place, name in enumerate(every):
+            apart, wide = figures[place] - figures[base], bands.reach * bands.errors[place, base]
+            if place != base:
+                differences[f"{name} - {found.against}"] = around(apart, apart - wide, apart + wide, (-most, most))
+    p = min(1.0, bands.p * len(settings.by))
+    return GroupGap(*names, around(gap, low, high, (0.0, most)), p, bands.chance, differences)
 
 
 def _bands(

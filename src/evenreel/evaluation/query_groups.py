@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -13,15 +13,9 @@ from evenreel.corpus.summary import lengths_s
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus
 
-SECONDS, WORDS = "seconds", "words"
-"""Columns that every corpus has: length of a clip in seconds, and number of words of a caption."""
-
-BANDS = 4
-"""Bands of about equal size that numbers are cut into."""
-
-MOST_VALUES = 8
-"""Most different numbers that are groups by themselves; more are cut into bands."""
-
+SECONDS, WORDS = "seconds", "words"  # of a clip, and of a caption: columns that every corpus has
+BANDS = 4  # of about equal size, at the quartiles of the queries' numbers
+MOST_VALUES = 8  # most different numbers that are groups by themselves; more are cut into bands
 MOST_GROUPS = 50
 
 
@@ -32,19 +26,18 @@ class QueryGroups:
     Attributes:
         names: name of each of k groups: sorted values, or bands in ascending order.
         number: (n,) number of the group of each query, -1 where the column says nothing of it.
+        against: name of the group that others are compared with; empty for none.
     """
 
     names: tuple[str, ...]
     number: NDArray[np.int64]
+    against: str = ""
 
 
 def column_values(corpus: Corpus, column: str) -> tuple[pl.DataFrame, bool]:
-    """Return the ids and values of a column, and whether it is one of captions and not of clips.
-
-    Returns:
-        A table of `id` and `value`, a row a clip or a caption, and whether it is of captions.
-    """
+    """Return a table of `id` and `value` of COLUMN or COLUMN=GROUP, and whether it is of captions and not of clips."""
     clips, captions = corpus.clips, corpus.captions
+    column = column if column in {*clips.columns, *captions.columns} else column.partition("=")[0]
     if column in clips.columns:
         found, key = clips, "clip_id"
     elif column in captions.columns:
@@ -66,10 +59,7 @@ def column_values(corpus: Corpus, column: str) -> tuple[pl.DataFrame, bool]:
 
 
 def query_groups(corpus: Corpus, column: str, query_ids: Sequence[str], *, of_captions: bool) -> QueryGroups:
-    """Group queries by a column of the corpus.
-
-    Numbers of more than `MOST_VALUES` values are cut into `BANDS` bands, at the quartiles of those of the queries.
-    """
+    """Group queries by COLUMN, or COLUMN=GROUP, of the corpus; many numbers are cut into bands."""
     table, by_caption = column_values(corpus, column)
     if by_caption and not of_captions:
         table = _of_clips(corpus, table, column)
@@ -82,7 +72,7 @@ def query_groups(corpus: Corpus, column: str, query_ids: Sequence[str], *, of_ca
         values = values.cast(pl.Float64).fill_nan(None) if values.dtype.is_float() else values
         if values.drop_nulls().n_unique() > MOST_VALUES:
             return _bands(values)
-    return _values(values, column)
+    return replace(_values(values, column), against=column.partition("=")[2])
 
 
 def _of_clips(corpus: Corpus, table: pl.DataFrame, column: str) -> pl.DataFrame:

@@ -54,6 +54,8 @@ class GroupGap:
         p: chance of a studentised difference as large where no group differs, corrected for the numbers of groups and
             of columns; None where nothing says how much chance does.
         chance: gap that chance alone makes on average where no group differs.
+        against: differences such as `de - en`, of each group and the one that was named (`COLUMN=GROUP`), query by
+            query where a clip has queries in both; their intervals hold for all pairs at once.
     """
 
     best: str
@@ -61,6 +63,7 @@ class GroupGap:
     gap: Interval
     p: float | None
     chance: float | None
+    against: dict[str, Interval] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

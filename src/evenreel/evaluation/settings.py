@@ -61,7 +61,8 @@ class EvaluationSettings:
         cluster: what intervals and tests draw: `auto`, videos where the corpus shows that several clips are cut from
             one, else clips; `clip`; `video`; or a column of the corpus (`evenreel.evaluation.clusters`).
         by: columns of the clips or captions to group queries by, each value a group, more than 8 numbers in four bands;
-            `seconds` and `words` are lengths of clips and captions. May be given again.
+            `seconds` and `words` are lengths of clips and captions; COLUMN=GROUP also shows how the others differ from
+            that one. May be given again.
         partial: accept scores that leave captions or clips of the corpus out, with a notice.
         band_bytes: about how many bytes of scores are read at once.
         threads: number of threads that compute; 0 is one a core.

@@ -10,7 +10,6 @@ import re
 import unicodedata
 from functools import cache, lru_cache
 from importlib import resources
-from itertools import groupby
 from typing import Literal
 
 _SHORTENED = re.compile(r"\w+n['’ʼ]t\b|['’ʼ](?:s|d|m|ll|re|ve)\b", re.IGNORECASE)
@@ -19,17 +18,34 @@ _SHORTENED = re.compile(r"\w+n['’ʼ]t\b|['’ʼ](?:s|d|m|ll|re|ve)\b", re.IGNO
 _ASCII_WORD = re.compile("[a-z0-9]+")
 
 
+FOLDING = "2"  # of the rule below: the words of a library that were folded by another one are folded anew
+_LETTERS = str.maketrans(
+    {"æ": "ae", "œ": "oe", "þ": "th", "\u0640": None}  # the last one is a stroke that only widens Arabic words
+    | dict(zip("øłđðħŧıŋٱىيكةەہھ", "olddhtinاییکهههه", strict=True))
+    | dict(zip("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹", "0123456789" * 2, strict=True))
+    | {chr(code): chr(code - 0x60) for code in (*range(0x30A1, 0x30F7), 0x30FD, 0x30FE)}  # katakana
+)
+# Accents of Latin, Greek and Cyrillic, and the vowel signs that Arabic and Persian may leave out; those of other
+# scripts are combining marks too, and belong to the word.
+_MARKS = re.compile(
+    r"[\u0300-\u036f\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed]"
+)
+
+
 def fold(text: str) -> str:
-    """Return a text in lower case, normal width and without Latin, Greek or Cyrillic accents, for comparing.
+    """Return a text for comparing: in lower case and normal width, without accents, each letter in one form.
+
+    Letters with a stroke and ligatures are as people type them without (ø o, æ ae, ß ss), Arabic letters and digits
+    those of Persian, katakana is hiragana.
 
     Example:
-        >>> fold("Ｃａｆé ΆΣ")
-        'cafe ασ'
+        >>> fold("Ｃａｆé ΆΣ Łódź"), fold("كِتاب"), fold("ｶﾒﾗ")
+        ('cafe ασ lodz', 'کتاب', 'かめら')
     """
     plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text.casefold()).casefold())
-    # Accents only: the vowel signs of other scripts are combining marks too, and belong to the word.
-    kept = "".join(letter for letter in plain if not ("\u0300" <= letter <= "\u036f" or _is_unseen(letter)))
-    return unicodedata.normalize("NFKC", kept.replace("ı", "i"))
+    # Nobody sees a soft hyphen, or a mark of direction, and they keep no words apart.
+    seen = "".join(one for one in plain if unicodedata.category(one) != "Cf" or one in "\u200b\u200c\u200d")
+    return unicodedata.normalize("NFKC", _MARKS.sub("", seen).translate(_LETTERS))
 
 
 def words(text: str) -> list[str]:
@@ -41,8 +57,8 @@ def words(text: str) -> list[str]:
     """
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
-    runs = ("".join(run) for inside, run in groupby(fold(text), _in_word) if inside)
-    return [run for run in runs if any(letter.isalnum() for letter in run)]
+    inside = (one if one.isalnum() or unicodedata.category(one)[0] == "M" else " " for one in fold(text))
+    return [run for run in "".join(inside).split() if any(letter.isalnum() for letter in run)]
 
 
 def content_words(text: str) -> list[str]:
@@ -62,17 +78,12 @@ def content_words(text: str) -> list[str]:
 @cache
 def stop_words() -> frozenset[str]:
     """Return the English words that are ignored in a search of on-screen text."""
-    text = resources.files("evenreel.language").joinpath("stop_words.txt").read_text(encoding="utf-8")
-    return frozenset(word for line in text.splitlines() if not line.startswith("#") for word in line.split())
+    return frozenset(word for row in _rows("stop_words.txt") for word in row)
 
 
-def _is_unseen(letter: str) -> bool:
-    """Whether nobody sees a letter, such as a soft hyphen or a mark of direction, and it keeps no words apart."""
-    return unicodedata.category(letter) == "Cf" and letter not in "\u200b\u200c\u200d"
-
-
-def _in_word(letter: str) -> bool:
-    return letter.isalnum() or unicodedata.category(letter)[0] == "M"
+def _rows(name: str) -> list[list[str]]:
+    text = resources.files("evenreel.language").joinpath(name).read_text(encoding="utf-8")
+    return [line.split() for line in text.splitlines() if line and not line.startswith("#")]
 
 
 # Base forms ----------------------------------------------------------------------------------------------------------
@@ -179,16 +190,12 @@ def _bases(word: str, part: Part) -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _irregular() -> dict[str, frozenset[str]]:
-    text = resources.files(__package__).joinpath("irregular_plurals.txt").read_text(encoding="utf-8")
-    pairs = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
-    return {word: frozenset(pair) - {word} for pair in pairs for word in pair}
+    return {word: frozenset(pair) - {word} for pair in _rows("irregular_plurals.txt") for word in pair}
 
 
 @lru_cache(maxsize=1)
 def _overrides() -> dict[tuple[str, str], str]:
-    text = resources.files(__package__).joinpath("lemmas.txt").read_text(encoding="utf-8")
-    rows = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
-    return {(part, word): lemma for part, word, lemma in rows}
+    return {(part, word): lemma for part, word, lemma in _rows("lemmas.txt")}
 
 
 def _regular(word: str, part: Part) -> str:

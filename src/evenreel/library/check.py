@@ -34,8 +34,18 @@ from evenreel.library.people import drop_gone_clips
 from evenreel.library.store import catalog, user_tables
 from evenreel.library.store.catalog import BROKEN, CATALOG, MODELS, SHARDS, STILLS, library_lock, refuse_published
 from evenreel.library.store.fulltext import fill_full_text, rebuild_full_text
+from evenreel.library.store.meanings import counts_of, lacking, model_of, put_meanings, windows_of
 from evenreel.library.store.user_tables import COPY, FACES, OWN_TABLES, held_by, held_in
-from evenreel.library.store.vectors import FRAMES, SOUNDS, ExactVectors, Matrix, bank_of, measure_nonsense
+from evenreel.library.store.vectors import (
+    FRAMES,
+    MATRICES,
+    MEANINGS,
+    SOUNDS,
+    ExactVectors,
+    Matrix,
+    bank_of,
+    measure_nonsense,
+)
 from evenreel.library.store.writer import (
     closing_error,
     drop_vectors,
@@ -57,9 +67,9 @@ AGAIN = "check the disk and the permissions, then run: evenreel verify"
 REBUILT = f"{CATALOG}.rebuilt"  # the name of a new catalog until it is whole
 
 # Entries of `meta` that a new catalog has of its own.
-MADE_ANEW = {"schema_version", "transcripts_unsettled"} | {
+MADE_ANEW = {"schema_version", "folding", "transcripts_unsettled"} | {
     f"{of.prefix}{entry}"
-    for of in (FRAMES, SOUNDS)
+    for of in MATRICES
     for entry in ("vectors_generation", "vectors_end", "null_best", "null_clips")
 }
 
@@ -113,6 +123,7 @@ def _all_problems(library: Path) -> list[LibraryProblem]:
                 where = f"file {printable(catalog.loaded_path(path))}"
                 found.append(LibraryProblem(where, "its metadata is not what was written", READ_AGAIN))
             found += _text_problems(connection, broken)
+            found += _meaning_problems(library, connection)
             found += [problem for _, problem in _still_problems(library, connection)]
     except LibraryError as error:
         if not found and not catalog.is_damage(error.__cause__):
@@ -235,6 +246,22 @@ def _text_problems(connection: sqlite3.Connection, broken: list[str | bytes]) ->
                 yield LibraryProblem(f"full text {name}", "it is not that of the catalog's tables")
 
 
+def _meaning_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
+    """Compare the rows of texts with what the texts are, and where the model is here, with what it makes of them."""
+    meta = catalog.get_meta(connection)
+    vectors, model = open_vectors(library, meta, MEANINGS), model_of(meta)
+    for clip_id, first, *counts in connection.execute("SELECT * FROM meaning_rows") if vectors else ():
+        windows, agree = windows_of(connection, clip_id), False
+        if counts == list(counts_of(windows)) and vectors is not None:
+            with suppress(LibraryError, OSError):
+                found = vectors.read(first, len(windows)).astype(np.float32)
+                made = found if model is None else model.encode([one.text for one in windows])
+                far = max(np.abs(found - made).max(), np.abs((found**2).sum(1) - 1).max())
+                agree = bool(far < 2e-3)  # what float16, and another machine, make of it
+        if not agree:
+            yield LibraryProblem(f"clip {clip_id}", "its rows of the matrix of meanings are not those of its texts")
+
+
 def _still_problems(library: Path, connection: sqlite3.Connection) -> Iterator[tuple[Path, LibraryProblem]]:
     """Files of stills (small pictures of moments) that show nothing, and why."""
     known = {clip_id for (clip_id,) in connection.execute("SELECT clip_id FROM clips")}
@@ -332,7 +359,7 @@ def _rebuild(library: Path, drop_missing: bool) -> list[str]:
     for path in filter(Path.exists, work.put_aside):
         path.replace(path.with_name(path.name + BROKEN))
     useless = [path for path, problem in stills if problem.remedy == RUN_REPAIR]
-    unnamed = set(vectors_files(library)) - {vectors_path(library, meta, of) for of in (FRAMES, SOUNDS)}
+    unnamed = set(vectors_files(library)) - {vectors_path(library, meta, of) for of in MATRICES}
     for path in (*work.forgotten, *unnamed, *useless):
         with suppress(OSError):
             path.unlink(missing_ok=True)
@@ -389,16 +416,30 @@ def _derive(library: Path, connection: sqlite3.Connection, work: _Work, generati
     work.done.append("rebuilt the full text")
     if (rows := rebuild_vectors(library, connection, generation, library / SHARDS)) is not None:
         work.done.append(f"rebuilt the vector matrix ({rows} rows)")
-    for of in (FRAMES, SOUNDS):
+    _encode_texts(library, connection, work, generation)
+    for of in MATRICES:
         if (vectors := open_vectors(library, catalog.get_meta(connection), of)) is None:
             continue
-        what = "how nonsense scores" if of is FRAMES else "how nonsense sounds"
+        what = {FRAMES: "how nonsense scores", SOUNDS: "how nonsense sounds"}.get(of, "what nonsense means")
         if (bank := bank_of(connection, of)) is None:
             connection.execute("DELETE FROM meta WHERE key GLOB ?", (f"{of.prefix}null_*",))
             work.done.append(f"{what} is not known any more; the next evenreel index measures it")
         else:
             measure_nonsense(connection, vectors, bank, of)
             work.done.append(f"measured anew {what}")
+
+
+def _encode_texts(library: Path, connection: sqlite3.Connection, work: _Work, generation: str) -> None:
+    meta = catalog.get_meta(connection)
+    if not MEANINGS.own(meta).get("dimension"):
+        return
+    if (model := model_of(meta)) is None:
+        connection.execute("DELETE FROM meta WHERE key GLOB ?", (f"{MEANINGS.prefix}*",))
+        work.done.append("dropped what texts mean, as its model is not here; the next evenreel index encodes it")
+        return
+    catalog.set_meta(connection, MEANINGS.named({"vectors_generation": generation, "vectors_end": "0"}))
+    clips = put_meanings(library, connection, model, lacking(connection))
+    work.done.append(f"encoded anew what the texts of {count(clips, 'clip')} mean")
 
 
 def _enter_own(library: Path, connection: sqlite3.Connection, work: _Work) -> None:

@@ -44,8 +44,9 @@ from evenreel.library.store.catalog import (
     stored_path,
     unknown_to_builtin,
 )
+from evenreel.library.store.meanings import without_meaning
 from evenreel.library.store.user_tables import COPY
-from evenreel.library.store.vectors import SOUNDS
+from evenreel.library.store.vectors import MEANINGS, SOUNDS
 from evenreel.media.workers import FileStamp, watched_digest
 from evenreel.types import Metadata, Shown
 
@@ -309,6 +310,7 @@ class LibraryStats(Shown):
     set_aside: tuple[SetAside, ...]
     making: str | None = None  # the model whose vectors are made to take the place of the library's own
     sounds: str | None = None  # the model of what its clips sound like
+    meaning: str | None = None  # the model of what their texts mean
     ignored: tuple[str, ...] = ()  # patterns of what the library passes over
     snapshot: str | None = None  # the published snapshot that is read; None for a library of its own
 
@@ -341,6 +343,7 @@ def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str,
         making=making and making.name,
         ignored=kept_patterns(meta),
         sounds=SOUNDS.own(meta).get("encoder_id"),
+        meaning=MEANINGS.own(meta).get("encoder_id"),
         **found,
     )
 
@@ -360,6 +363,7 @@ def notices(connection: sqlite3.Connection, meta: Mapping[str, str]) -> tuple[st
         else "Pictures are not searched: the library has no model. Add one: evenreel index FOLDER --model default.",
         "Words on screen are not searched: none were read." if none("clips WHERE has_text") else None,
         "Speech is not searched: there are no subtitles, and no speech was recognised." if none("utterances") else None,
+        without_meaning(connection, meta),
     )
     return tuple(filter(None, found))
 
@@ -376,7 +380,7 @@ PARTS = {
 
 
 def sizes_on_disk(library: Path) -> dict[str, int]:
-    parts = {CATALOG: "catalog", COPY: "catalog", "vectors.": "vectors", "sounds.": "vectors"}
+    parts = {CATALOG: "catalog", COPY: "catalog", "vectors.": "vectors", "sounds.": "vectors", "meanings.": "vectors"}
     parts |= {f"{folder}{os.sep}": folder for folder in (SHARDS, STILLS, MODELS)}
     found = dict.fromkeys(PARTS, 0)
     with suppress(OSError):  # files that go meanwhile count nothing

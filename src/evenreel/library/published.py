@@ -39,7 +39,7 @@ from evenreel.files import is_temporary, make_folder, remove_unfinished, replaci
 from evenreel.library.store import catalog
 from evenreel.library.store.catalog import SNAPSHOT_MARKER, is_published, refuse_published, remote_url
 from evenreel.library.store.user_tables import AT_HOME, FACES
-from evenreel.library.store.vectors import FRAMES, HEADER_BYTES, SOUNDS
+from evenreel.library.store.vectors import HEADER_BYTES, MATRICES
 from evenreel.library.store.writer import vectors_path
 from evenreel.progress import Progress
 from evenreel.types import Shown
@@ -209,7 +209,7 @@ def _sources(library: Path, room: Path, stills: bool) -> Iterator[tuple[str, Pat
         meta = catalog.get_meta(own)
     copy.unlink()
     yield catalog.CATALOG, clean, clean.stat().st_size
-    for of in (FRAMES, SOUNDS):
+    for of in MATRICES:
         if rows := int(of.own(meta).get("vectors_end", "0")):
             vectors = vectors_path(library, meta, of)
             yield vectors.name, vectors, HEADER_BYTES + rows * 2 * int(of.own(meta)["dimension"])

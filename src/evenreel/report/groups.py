@@ -11,7 +11,6 @@ from evenreel.report.words import GAP_METHOD, gap_sentence, interval, number, p_
 
 
 def groups_table(result: DirectionResult, column: str, metrics: Sequence[Metric], confidence: float) -> Table:
-    """Make the table of a column's groups: a group a row, a figure and its interval for each metric."""
     heads = [column, "queries", result.drawn_by]
     for metric in metrics:
         heads += [str(metric), f"{percent(confidence)} interval"]
@@ -26,7 +25,6 @@ def groups_table(result: DirectionResult, column: str, metrics: Sequence[Metric]
 
 
 def gaps_table(found: ColumnFigures, metrics: Sequence[Metric], confidence: float) -> Table:
-    """Make the table of a column's gaps between the best and the worst group: a metric a row."""
     rows = []
     for metric in metrics:
         if (gap := found.gaps.get(str(metric))) is None:
@@ -34,19 +32,19 @@ def gaps_table(found: ColumnFigures, metrics: Sequence[Metric], confidence: floa
         sure = ["" if gap.chance is None else number(gap.chance, metric), "" if gap.p is None else p_value(gap.p)]
         ends = interval(gap.gap, metric)
         rows.append([str(metric), gap.worst, gap.best, number(gap.gap.value, metric), ends, *sure])
+        for name, apart in gap.against.items():
+            rows.append([str(metric), name, "", number(apart.value, metric), interval(apart, metric), "", ""])
     heads = ["metric", "worst", "best", "gap", f"{percent(confidence)} interval", "by chance", "p"]
     return Table(heads, rows, "Gap between the best and the worst group.", left=3)
 
 
 def group_sentences(result: DirectionResult, column: str, metrics: Sequence[Metric], confidence: float) -> list[str]:
-    """Return a sentence on the first metric's gap by a column; none where there is no gap."""
     gaps = result.by[column].gaps
     known = [metric for metric in metrics if str(metric) in gaps]
     return [gap_sentence(gaps[str(metric)], metric, column, confidence) for metric in known[:1]]
 
 
 def group_section(name: str, result: DirectionResult, metrics: Sequence[Metric], confidence: float) -> Section | None:
-    """Make the section of a page on one system's groups in one direction; None where no column was asked for."""
     if not result.by:
         return None
     parts = [part for column in result.by for part in _column(result, column, metrics, confidence)]

@@ -190,7 +190,9 @@ class Sign(TextHit):
 class FoldedClip(Named, FoldedHit):
     """A clip of a result that is nearly the same as a better one; `still` is the picture of its best moment.
 
-    `distance` is 1 minus the mean cosine of its moments with those of the better one.
+    `distance` is 1 minus the mean cosine of its moments with those of the better one. `reason` says what it is to that:
+    another `take`, the `same` film encoded anew, a `part` of it, or the `whole` that has it as a part; `from_s` is
+    where the part begins in the whole, null for the others.
     """
 
     time_s: float
@@ -207,18 +209,19 @@ class FoldedClip(Named, FoldedHit):
 class FoundClip(Named, Hit):
     """One clip of a result.
 
-    `weaker` says whether it is a weaker match, behind the line: less than half of the words are there, and its frames
-    and its sound beat less than 90 % of nonsense queries; None where that is not measured (pictures, 'more like this').
-    `above_nonsense` is the share of nonsense queries that do worse on every clip of the library than the query does
-    on this one by its frames: a rank, no probability; None where that is not measured. `written` is the share of the
-    query's words, rare ones weighing more, that is written on the clip, said in it, in its name or in its caption.
-    `scores` has one of each channel that found the clip (`seen`, `on_screen`, `said`, `about`), and `reranked`, the
-    matcher's, where one ordered the clip anew; `parts` are what that is the mean of, where the matcher tells:
-    similarity to what is `seen`, to what is read `on_screen`, and to `both` together; `none_read`: there was
-    nothing to read on it, or it was not read, and the part `on_screen` is of what the matcher learned to put in its
-    place. `steps` are the moments of a search for one after another, in order; `scores` then has how far each is above
-    nonsense (`first`, `then`). `still` is the address of its picture: of its best moment, of the middle of the clip
-    where no moment was found. `folded` are clips that are nearly the same and answer less well.
+    `weaker` says whether it is a weaker match, behind the line: less than half of the words are there, its frames and
+    its sound beat less than 90 % of nonsense queries, and its texts mean something else; None where that is not
+    measured (pictures, 'more like this'). `above_nonsense` is the share of nonsense queries that do worse on every clip
+    of the library than the query does on this one by its frames: a rank, no probability; None where that is not
+    measured. `written` is the share of the query's words, rare ones weighing more, that is written on the clip, said in
+    it, in its name or in its caption. `scores` has one of each channel that found the clip (`seen`, `on_screen`,
+    `said`, `about`, `meaning`, `sounds`); `meaning` is the line that says it in other words, unless `said` or
+    `on_screen` have it; and `reranked`, the matcher's, where one ordered the clip anew; `parts` are what that is the
+    mean of, where the matcher tells: similarity to what is `seen`, to what is read `on_screen`, and to `both` together;
+    `none_read`: there was nothing to read on it, or it was not read, and the part `on_screen` is of what the matcher
+    learned to put in its place. `steps` are the moments of a search for one after another, in order; `scores` then has
+    how far each is above nonsense (`first`, `then`). `still` is the address of its picture: of its best moment, of the
+    middle of the clip where no moment was found. `folded` are clips that are nearly the same and answer less well.
     """
 
     __pydantic_config__ = WHOLE
@@ -245,6 +248,7 @@ class FoundClip(Named, Hit):
             "steps": tuple(Moment(**vars(at), still=still_address(hit.clip_id, at.time_s)) for at in hit.steps),
             "on_screen": tuple(map(Sign.of, hit.on_screen)),
             "said": tuple(map(Sign.of, hit.said)),
+            "meaning": hit.meaning and replace(hit.meaning, text=printable(hit.meaning.text)),
             "folded": tuple(FoldedClip.of(one, roots) for one in hit.folded),
             "still": still_address(hit.clip_id, hit.moments[0].time_s if hit.moments else middle_s),
         }

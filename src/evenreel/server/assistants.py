@@ -258,7 +258,8 @@ def cut(text: str) -> str:
 def _answer(found: Told) -> Told:
     """A result, shortened; the clips that answer apart from weaker matches, which are shown for want of better.
 
-    `found_by` names the channels that found a clip: `seen`, `on_screen`, `said`, `about` (its name or caption).
+    `found_by` names the channels that found a clip: `seen`, `on_screen`, `said`, `about` (its name or caption),
+    `sounds`, `meaning` (a line says it `in_other_words`).
     """
     hits = [
         {
@@ -269,7 +270,8 @@ def _answer(found: Told) -> Told:
                 {field: moment[field] for field in ("time_s", "start_s", "end_s")}
                 for moment in hit["moments"][:MOST_TEXTS]
             ],
-            "from_files": _from_files(hit, MOST_TEXTS),
+            "from_files": _from_files(hit, MOST_TEXTS)
+            | {"in_other_words": hit["meaning"] and cut(hit["meaning"]["text"])},
         }
         for hit in found["hits"]
     ]

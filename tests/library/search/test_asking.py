@@ -154,7 +154,7 @@ CLIPS = 60
 
 
 def state_of(share: float) -> int:
-    return 0 if share >= 0.95 else 1 if share >= 0.9 else 2
+    return 0 if share >= 0.95 else 1 if share >= 0.9 else NOTHING
 
 
 def slow_look(s: Snapshot, first: str, second: str) -> list[tuple[int, float]]:
@@ -172,9 +172,8 @@ def slow_look(s: Snapshot, first: str, second: str) -> list[tuple[int, float]]:
             share = (s.null_best < (best - s.means[clip]) / s.deviations[clip]).mean()
             stretches = high_stretches(scores, spans)
             within = [any(one.start_s <= time_s <= one.end_s for one in stretches) for time_s in spans[:, 0]]
-            told.append(
-                [(value, state_of(float(share)) if inside else 2) for value, inside in zip(z, within, strict=True)]
-            )
+            state = state_of(float(share))
+            told.append([(value, state if inside else NOTHING) for value, inside in zip(z, within, strict=True)])
         pairs = [
             (max(told[0][i][1], told[1][j][1]), -(told[0][i][0] + told[1][j][0]))
             for i in range(len(frames))

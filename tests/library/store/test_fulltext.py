@@ -10,7 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
 
+from evenreel.errors import LibraryError
 from evenreel.language.folding import fold, stop_words, words
+from evenreel.library import open_library
+from evenreel.library.index.run import writing
 from evenreel.library.search.query import content_words
 from evenreel.library.store.fulltext import (
     index_about,
@@ -20,7 +23,7 @@ from evenreel.library.store.fulltext import (
     remove_about,
     remove_clip_text,
 )
-from tests.library.fakes import Library, TextMatch, empty_catalog, spelt, word_hits
+from tests.library.fakes import Library, TextMatch, empty_catalog, on_disk, spelt, word_hits
 
 
 @pytest.fixture
@@ -300,3 +303,33 @@ def test_a_second_reading_of_the_track_is_found_too_whatever_its_characters(libr
     index_clip_text(library.connection, "c")
     assert json.loads(library.connection.execute("SELECT readings FROM tracks").fetchone()[0])
     assert found_ids(library, "cheese") == ["c"]
+
+
+def test_words_that_another_rule_folded_are_said_and_folded_anew(tmp_path: Path) -> None:
+    made = on_disk(tmp_path / "library")
+    made.add_clip("c" * 32, ["red bus"])
+    made.add_file("/v/c.mp4", "c" * 32)
+    made.add_track("c" * 32, "ŁÓDŹ Fabryczna")
+    made.connection.close()
+
+    def found() -> tuple[int, bool]:
+        with open_library(tmp_path / "library", vision=False) as opened:
+            said = opened.search("lodz")
+        return len(said.hits), any("`evenreel index` once more" in one for one in said.notices)
+
+    with writing(tmp_path / "library") as connection:
+        rebuild_full_text(connection)
+    assert found() == (1, False)
+    with writing(tmp_path / "library") as connection:  # as 0.1 stored them
+        connection.execute("UPDATE track_words SET text = 'łodz fabryczna'")
+        connection.execute("UPDATE track_vocabulary SET word = 'łodz' WHERE word = 'lodz'")
+        connection.execute("DELETE FROM meta WHERE key = 'folding'")
+    assert found() == (0, True)
+    with writing(tmp_path / "library") as connection:
+        assert not connection.in_transaction
+    assert found() == (1, False)
+    with writing(tmp_path / "library") as connection:
+        connection.execute("UPDATE tracks SET readings = '['")
+        connection.execute("DELETE FROM meta WHERE key = 'folding'")
+    with pytest.raises(LibraryError, match="verify --repair"), writing(tmp_path / "library"):
+        pass

@@ -32,7 +32,8 @@ from evenreel.library.index.stages import load, made_with
 from evenreel.library.people import drop_gone_clips
 from evenreel.library.store import catalog
 from evenreel.library.store.fulltext import remove_about
-from evenreel.library.store.vectors import FRAMES, SOUNDS, Matrix, bank_of, measure_nonsense, update_null_scores
+from evenreel.library.store.meanings import update_meanings
+from evenreel.library.store.vectors import MATRICES, Matrix, bank_of, measure_nonsense, update_null_scores
 from evenreel.library.store.writer import Store, drop_vectors, insert_clip, next_generation, open_vectors
 from evenreel.types import Encoder, Shown
 from evenreel.wording import count
@@ -85,6 +86,7 @@ def reindex(
             _check_all_made(store, encoder)
         progress.stage("exchanging the model")
         _exchange(store, encoder, model)
+        update_meanings(store, settings.meaning)
         return report
 
 
@@ -251,7 +253,8 @@ def remove_from_library(
     with writing(library) as connection:
         store = Store(library, connection, {})
         _forget(store, wanted)
-        for of in (FRAMES, SOUNDS):
+        update_meanings(store)
+        for of in MATRICES:
             _measure(store, of)
         drop_gone_clips(library, connection)
         if report.ignored:

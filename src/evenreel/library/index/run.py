@@ -41,9 +41,12 @@ from evenreel.library.index import scan, stages
 from evenreel.library.index.spread import ARRIVING, SpreadRun, clear_arrivals
 from evenreel.library.people import FACE_MODELS, FaceStage, check_people
 from evenreel.library.store import catalog
+from evenreel.library.store.fulltext import fold_anew
+from evenreel.library.store.meanings import update_meanings
 from evenreel.library.store.user_tables import copied, forget_copy
-from evenreel.library.store.vectors import FRAMES, SOUNDS
+from evenreel.library.store.vectors import MATRICES
 from evenreel.library.store.writer import FoundFile, Store, closing_error, vectors_files, vectors_path
+from evenreel.meaning import locate_text_model
 from evenreel.media.sampling import Part
 from evenreel.media.workers import FileStamp, Worker, stamp
 from evenreel.speech.recogniser import locate_speech_model
@@ -126,6 +129,8 @@ def check_settings(library: Path, settings: IndexSettings, machines: Machines | 
         )
     stages.check_speech(settings)
     stages.check_sound(settings)
+    if settings.meaning not in (None, AUTO):
+        locate_text_model(str(settings.meaning))
     if settings.people or settings.face_models is not None:
         check_people(library, settings)
     if settings.passes not in (0, 1, 2):
@@ -187,6 +192,7 @@ def writing(library: Path, *, taken_back: bool = False) -> Iterator[sqlite3.Conn
             with copied(library, connection):
                 finish_exchange(library, catalog.get_meta(connection))
                 catalog.clear_unnamed(library, catalog.get_meta(connection))
+                fold_anew(connection)
                 yield connection
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
@@ -270,6 +276,9 @@ class _Job:
         for new_stage in () if alone else stages.STAGES:
             if not self._run.brake.eased and (people or new_stage is not FaceStage):
                 self._take_through(self._speech if new_stage is stages.SpeechStage else new_stage(self._run))
+        if not alone and not self._run.brake.eased:
+            told = partial(self._run.progress.stage, "encoding what texts mean")
+            report.meanings = update_meanings(store, self._settings.meaning, told, lambda: self._run.brake.eased)
         self._tell_model()
         if not self._run.brake.eased:
             store.begin(found.roots, {})
@@ -659,7 +668,7 @@ def finish_exchange(library: Path, meta: Mapping[str, str]) -> None:
     own = unfinished_exchange(library, meta)
     for folder in library.glob(f"{_WAITING}*"):
         if folder == own:
-            for path in set(vectors_files(library)) - {vectors_path(library, meta, of) for of in (FRAMES, SOUNDS)}:
+            for path in set(vectors_files(library)) - {vectors_path(library, meta, of) for of in MATRICES}:
                 path.unlink(missing_ok=True)
             for path in shard_files(folder):
                 place = shard_path(library / catalog.SHARDS, path.stem)

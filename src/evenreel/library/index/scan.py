@@ -599,8 +599,8 @@ class IndexReport(Shown):
 
     `missing` counts files that are gone with their content, `moved` gone files whose content another file has.
     `subtitles` counts subtitle files and streams that were read, `subtitles_gone` those that are gone, `heard` clips
-    whose speech was recognised, `sounds` those whose sounds were encoded, `people` those in which faces were looked
-    for.
+    whose speech was recognised, `sounds` those whose sounds were encoded, `meanings` those whose texts were, `people`
+    those in which faces were looked for.
     `set_aside` lists every unusable file of the folders, also those known before; `newly_aside` counts those that this
     run looked at. `other_suffixes` counts the files that are no videos by their names. `ignored`
     counts files and folders that an ignore list passed over. `unfinished` is True where the run was asked to end early:
@@ -619,6 +619,7 @@ class IndexReport(Shown):
     subtitles_gone: int = 0
     heard: int = 0
     sounds: int = 0
+    meanings: int = 0
     people: int = 0
     frames: int = 0
     seconds: float = 0.0
@@ -637,7 +638,7 @@ class IndexReport(Shown):
     @property
     def did_nothing(self) -> bool:
         files = self.indexed or self.recognised or self.missing or self.moved or self.newly_aside
-        beside = self.subtitles or self.subtitles_gone or self.heard or self.sounds or self.people
+        beside = self.subtitles or self.subtitles_gone or self.heard or self.sounds or self.meanings or self.people
         return not (files or self.metadata_changed or beside)
 
     def to_json(self) -> dict[str, Any]:

@@ -52,9 +52,8 @@ from evenreel.files import printable
 from evenreel.library.index.scan import IndexRun, KnownFile, still_wanted
 from evenreel.library.people import FaceStage
 from evenreel.library.store import catalog
-from evenreel.library.store.fulltext import note_clips
 from evenreel.library.store.vectors import SOUNDS
-from evenreel.library.store.writer import FoundFile, Store, next_generation, put_transcripts, settle_shard, vectors_path
+from evenreel.library.store.writer import FoundFile, Store, put_transcripts, settle_shard
 from evenreel.media.sampling import WHOLE, Part, language_tag
 from evenreel.media.workers import Worker, stamp
 from evenreel.onscreen.scene import SheetReader, engine_id
@@ -672,7 +671,7 @@ class SoundStage(Stage):
         if meta.get("weights_hash", weights) != weights and run.settings.sound == AUTO:
             raise LibraryError(catalog.other_sounds(run.store.library, meta["encoder_id"], model_id))
         if meta.get("weights_hash") != weights:
-            self._take_place(weights)
+            run.store.begin_matrix(SOUNDS, self._model())
         heard = run.store.connection.execute(
             "SELECT clip_id FROM heard LEFT JOIN sound_rows USING (clip_id)"
             " WHERE weights_hash = ? AND (first_row IS NOT NULL OR (problem IS NOT NULL AND NOT ?))",
@@ -720,26 +719,6 @@ class SoundStage(Stage):
         if self._has_read and not self._run.brake.eased and not store.null_scores_hold(SOUNDS):
             self._run.progress.stage("measuring how nonsense sounds")
             store.update_null_scores(self._model(), SOUNDS)
-
-    def _take_place(self, weights_hash: str) -> None:
-        """Have the library name this model, in a matrix of its own that begins empty."""
-        model, store = self._model(), self._run.store
-        old = vectors_path(store.library, store.meta(), SOUNDS)
-        tie = {
-            "encoder_id": model.encoder_id,
-            "weights_hash": weights_hash,
-            "dimension": str(model.dimension),
-            "vectors_generation": next_generation(store.library, store.meta()),
-            "vectors_end": "0",
-            "null_best": "[]",
-            "null_clips": "0",
-        }
-        with store.changing() as connection:
-            clips = connection.execute("DELETE FROM sound_rows RETURNING clip_id").fetchall()
-            connection.execute("DELETE FROM sound_null_scores")
-            catalog.set_meta(connection, SOUNDS.named(tie))
-            note_clips(connection, [clip_id for (clip_id,) in clips])
-        old.unlink(missing_ok=True)
 
     def _model(self) -> SoundEncoder:
         if self._encoder is None:

@@ -7,6 +7,11 @@ has to be is measured in the library itself, as encoders spread their vectors di
 clip that follow each other usually are (`NEIGHBOURS`), and never farther apart than a small part of what lies between
 any two clips (`OF_ANY_TWO`; `benchmarks/same_takes.py`). Clips in which other words are written are no takes.
 
+The same recording, whole or a part of it, is told by how its moments change (`align`): what is left of both clips
+without their means is laid along each other, at the times of both, and has to correlate (`SAME_FILM`). What another
+codec, size or black border adds to all moments alike falls out, so that these may lie farther apart
+(`FILM_OF_ANY_TWO`); the moments of a still camera change by chance alone, and tell nothing (`benchmarks/same_film.py`).
+
 Highlights are chosen by farthest-first traversal (Gonzalez 1985, "Clustering to minimize the maximum intercluster
 distance"): the first one is farthest from the mean of all, each further one farthest from the nearest that was chosen.
 So every group of alike clips is shown once before any is shown twice, however large it is.
@@ -23,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
-from evenreel.arrays import Indices
+from evenreel.arrays import Column, Indices
 from evenreel.errors import UsageError
 from evenreel.library.search.filters import Filter, first_paths
-from evenreel.library.search.result import FoldedHit, Hit, SearchResult
+from evenreel.library.search.result import FoldedHit, Hit, Kinship, SearchResult
 from evenreel.library.search.seen import frames_of, times_of
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.store.vectors import HalfArray
@@ -34,6 +39,10 @@ from evenreel.types import FloatArray, Shown
 
 NEIGHBOURS = 0.75  # share of all moments that follow each other in a clip which are nearer than takes may be
 OF_ANY_TWO = 1 / 8  # part of the median distance of two clips, which takes may not exceed
+FILM_OF_ANY_TWO = 3 / 8  # part of it that the same recording may not exceed
+SAME_FILM = 0.6  # least correlation of the changes of two clips that are one recording
+STILL = 1e-3  # variance of moments that counts as none
+FEWEST, COVERED, PHASES = 4, 0.8, 4  # moments that are laid along, share of the shorter clip, steps of a period
 
 SAMPLED_CLIPS, SAMPLED_MOMENTS = 256, 16
 """Most clips of a library, and moments of each, that its distances are measured on."""
@@ -49,14 +58,27 @@ MORE = 1.25  # times more than would do if those behind fold as often as the fir
 class ClipStretch(NamedTuple):
     vectors: FloatArray  # (n, D), of unit length
     best: int | None  # the one that a search found; None where it found none
-    words: frozenset[str] = frozenset()  # words that are written in the clip, in small letters
+    words: frozenset[str] = frozenset()  # words that are written in the stretch, in small letters
+    times_s: Column = np.empty(0)  # (n,) of its moments, rising; none where a clip has no search's moment
+
+
+class Farthest(NamedTuple):
+    """The largest distances of clips that fold in one library."""
+
+    takes: float
+    films: float  # of one film in another form, or in part
+
+
+class Alignment(NamedTuple):
+    correlation: float  # of how both change
+    starts_s: float  # where the first clip begins on the clock of the second
 
 
 def fold_takes(s: Snapshot, result: SearchResult) -> SearchResult:
     """Put hits that are takes of a better one under it; only the first `MOST_COMPARED` hits are compared."""
     if ("farthest",) not in s.kept:
         s.kept["farthest",] = measure_farthest(s)
-    farthest: float | None = s.kept["farthest",]
+    farthest: Farthest | None = s.kept["farthest",]
     if farthest is None:
         return result
     heads: list[tuple[Hit, ClipStretch | None, list[FoldedHit]]] = []
@@ -65,12 +87,15 @@ def fold_takes(s: Snapshot, result: SearchResult) -> SearchResult:
         for place, (_, other, _) in enumerate(heads):
             if stretch and other and not says_otherwise(stretch.words, other.words):
                 near.append((distance(stretch, other), place))
-        apart, place = min(near, default=(np.inf, 0))
-        if apart > farthest:
-            heads.append((hit, stretch, []))
+        for apart, place in sorted(near):
+            head, other, under = heads[place]
+            reason, from_s = ("take", None) if apart > farthest.films else _kinship(hit, stretch, head, other)
+            if apart <= farthest.takes or reason != "take":
+                time_s, far = hit.moments[0].time_s if hit.moments else None, round(max(0.0, apart), 5)
+                under.append(FoldedHit(hit.clip_id, hit.path, hit.duration_s, time_s, far, reason, from_s))
+                break
         else:
-            time_s, apart = hit.moments[0].time_s if hit.moments else None, round(max(0.0, apart), 5)
-            heads[place][2].append(FoldedHit(hit.clip_id, hit.path, hit.duration_s, time_s, apart))
+            heads.append((hit, stretch, []))
     folded = (replace(hit, folded=tuple(under)) for hit, _, under in heads)
     return replace(result, hits=(*folded, *result.hits[MOST_COMPARED:]))
 
@@ -87,7 +112,7 @@ def search_folded(
         asked = min(most, max(asked + 1, ceil(MORE * k * asked / len(folded.hits))))
 
 
-def measure_farthest(s: Snapshot) -> float | None:
+def measure_farthest(s: Snapshot) -> Farthest | None:
     """Measure how far apart takes may be, on clips that lie evenly among all; None where none has frames."""
     if s.vectors is None or len(s.seen) < 2:
         return None
@@ -96,9 +121,10 @@ def measure_farthest(s: Snapshot) -> float | None:
     stretches = [ClipStretch(clip, None) for clip in clips]
     half = (len(clips) + 1) // 2
     pairs = [distance(one, stretches[(at + half) % len(clips)]) for at, one in enumerate(stretches)]
-    bound = OF_ANY_TWO * float(np.median(pairs))
+    median = float(np.median(pairs))
     steps = np.concatenate([1 - np.sum(clip[1:] * clip[:-1], axis=1) for clip in clips])
-    return bound if not len(steps) else min(bound, float(np.quantile(steps, NEIGHBOURS)))
+    usual = float(np.quantile(steps, NEIGHBOURS)) if len(steps) else np.inf
+    return Farthest(min(OF_ANY_TWO * median, usual), FILM_OF_ANY_TWO * median)
 
 
 def distance(one: ClipStretch, other: ClipStretch) -> float:
@@ -115,6 +141,75 @@ def distance(one: ClipStretch, other: ClipStretch) -> float:
     if is_long and not shift - 1 <= (long.best or 0) <= shift + len(cosines):
         return float("inf")
     return float(1 - means[shift])
+
+
+def _kinship(
+    hit: Hit, stretch: ClipStretch | None, head: Hit, other: ClipStretch | None
+) -> tuple[Kinship, float | None]:
+    """What a hit is to a better one, and where the shorter begins in the longer, where it is a part of it."""
+    found = align(stretch, other) if stretch and other else None
+    if found is None or found.correlation < SAME_FILM:
+        return "take", None
+    own_s, its_s = (one.duration_s or float(of.times_s[-1]) for one, of in ((hit, stretch), (head, other)) if of)
+    shared_s = min(found.starts_s + own_s, its_s) - max(found.starts_s, 0.0)
+    if shared_s < COVERED * min(own_s, its_s):
+        return "take", None
+    if abs(own_s - its_s) <= max(2.0, 0.05 * its_s):
+        return "same", None
+    return ("part", max(0.0, found.starts_s)) if own_s < its_s else ("whole", max(0.0, -found.starts_s))
+
+
+def align(one: ClipStretch, other: ClipStretch) -> Alignment | None:
+    """Find where the changes of two clips correlate best, each without its mean; None for too few moments.
+
+    Of n moments of one at even times and those of the other at the same times, interpolated, the correlation at a shift
+    is sum_i <x_i - mean(x), y_i - mean(y)> over the root of both sums of squares, with `STILL` of each moment added.
+    """
+    if min(len(one.times_s), len(other.times_s)) < FEWEST:
+        return None
+    step_s = float(max(np.median(np.diff(one.times_s)), np.median(np.diff(other.times_s))))
+    longest_s = max(float(np.ptp(clip.times_s)) for clip in (one, other))
+    if not 0 < longest_s <= 4 * MOST_MOMENTS * step_s:  # times of a damaged file
+        return None
+    best, x = None, _sampled(one, 0.0, step_s)
+    for phase_s in np.arange(PHASES) * step_s / PHASES:
+        y = _sampled(other, phase_s, step_s)
+        least = max(FEWEST, ceil(COVERED * min(len(x), len(y))))
+        shifts = np.arange(least - len(x), len(y) - least + 1)
+        if not len(shifts):
+            continue
+        first = np.maximum(0, -shifts)  # of the moments of x that lie beside y
+        end = np.minimum(len(x), len(y) - shifts)
+        both, cosines = end - first, x @ y.T
+        (sum_x, x_2), (sum_y, y_2) = _sums(x, first, end), _sums(y, first + shifts, end + shifts)
+        products = np.array([np.trace(cosines, shift) for shift in shifts])
+        changes = products - np.sum(sum_x * sum_y, axis=1) / both
+        spread = np.sqrt(
+            np.maximum(0, x_2 - np.sum(sum_x**2, axis=1) / both) * np.maximum(0, y_2 - np.sum(sum_y**2, axis=1) / both)
+        )
+        correlations = changes / (spread + STILL * both)
+        at = int(np.argmax(correlations))
+        if best is None or correlations[at] > best.correlation:
+            starts_s = float(other.times_s[0] + phase_s + shifts[at] * step_s - one.times_s[0])
+            best = Alignment(float(correlations[at]), starts_s)
+    return best
+
+
+def _sampled(clip: ClipStretch, from_s: float, step_s: float) -> FloatArray:
+    """Moments at even times, (m, D), between those that there are."""
+    times = clip.times_s
+    wanted = np.arange(times[0] + from_s, times[-1] + 1e-6, step_s)
+    before = np.clip(np.searchsorted(times, wanted, side="right") - 1, 0, len(times) - 2)
+    share = ((wanted - times[before]) / np.maximum(times[before + 1] - times[before], 1e-6))[:, None]
+    mixed = clip.vectors[before] * (1 - share) + clip.vectors[before + 1] * share
+    return np.asarray(mixed, np.float32)
+
+
+def _sums(moments: FloatArray, first: Indices, end: Indices) -> tuple[NDArray[np.float64], Column]:
+    """Of runs of moments, from first (S,) to end (S,): their sums (S, D), and the sums of their squares (S,)."""
+    sums = np.cumsum(np.pad(moments, ((1, 0), (0, 0))), axis=0, dtype=np.float64)
+    squares = np.cumsum(np.pad(np.sum(moments**2, axis=1), (1, 0)), dtype=np.float64)
+    return sums[end] - sums[first], squares[end] - squares[first]
 
 
 def says_otherwise(one: Collection[str], other: Collection[str]) -> bool:
@@ -142,17 +237,20 @@ def _stretch_of(s: Snapshot, hit: Hit) -> ClipStretch | None:
     count = int(s.counts[place])
     if s.vectors is None or not count:
         return None
+    times_s = times_of(s, [hit.clip_id])[hit.clip_id].spans_s[:, 0]
+    if len(times_s) != count:  # its rows are damaged: it stands by itself, and the search goes on
+        return None
     if hit.moments:
-        times = times_of(s, [hit.clip_id])[hit.clip_id]
-        if len(times.spans_s) != count:  # its rows are damaged: it stands by itself, and the search goes on
-            return None
-        best = int(np.abs(times.spans_s[:, 0] - hit.moments[0].time_s).argmin())
+        best = int(np.abs(times_s - hit.moments[0].time_s).argmin())
     first = min(max(0, (best or 0) - MOST_MOMENTS // 2), max(0, count - MOST_MOMENTS))
+    times_s = times_s[first : first + MOST_MOMENTS]
     signs = s.connection.execute(
-        "SELECT text FROM tracks WHERE clip_id = ? ORDER BY confidence DESC, number LIMIT ?", (hit.clip_id, MOST_SIGNS)
+        "SELECT text FROM tracks WHERE clip_id = ? AND start_s <= ? AND end_s >= ?"
+        " ORDER BY confidence DESC, number LIMIT ?",
+        (hit.clip_id, times_s[-1] + 1, times_s[0] - 1, MOST_SIGNS),
     )
     written = frozenset(word for (text,) in signs for word in text.casefold().split())
-    return ClipStretch(_read(s, place, first, MOST_MOMENTS), None if best is None else best - first, written)
+    return ClipStretch(_read(s, place, first, MOST_MOMENTS), None if best is None else best - first, written, times_s)
 
 
 def _read(s: Snapshot, place: int, skipped: int, most: int) -> FloatArray:

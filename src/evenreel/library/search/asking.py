@@ -448,8 +448,11 @@ class Half:
         if asked.scores is not None:
             self.seen = self.deviations(asked.scores, np.arange(clips))
         self.seen_states = states_of(np.zeros(clips) if asked.above is None else asked.above, MAY_FIT)
-        # Share of the query that is on screen or said, or of nonsense that the sound beats; none is below the line.
+        # Share of the query that is on screen or said, or of nonsense that the sound beats; none is below the line, and
+        # what texts mean is just above it.
         shares = [np.where(asked.sounds >= MAY_FIT, asked.sounds, 0.0)]
+        if asked.meant is not None:
+            shares.append(np.where(asked.meant.found, MAY_FIT, 0.0))
         shares += [asked.texts[channel].coverage for channel in TIMED if channel in asked.texts]
         share = np.max(shares, axis=0)
         share[share < ANSWERS] = 0.0
@@ -496,15 +499,18 @@ class HalfInClip:
                 states = states_of(np.where(shares >= ANSWERS, shares, 0.0), ANSWERS)
                 parts.append(TimedEvidence(facts["start_s"], facts["end_s"], values, states))
                 self._moments.append((len(at), partial(_text, s, found, at)))
-        share = np.nan_to_num(asked.sounds[place : place + 1])
-        heard: list[MomentHit] = []
-        if asked.heard is not None and share[0] >= MAY_FIT:
-            heard = asked.heard.stretches(about.clip_id, place, asked.notices)
-        times = np.array([(one.start_s, one.end_s) for one in heard], float).reshape(-1, 2)
-        same = np.zeros(len(heard), int)
-        values, states = as_deviations(share, s.null_best)[same], states_of(share, MAY_FIT)[same]
-        parts.append(TimedEvidence(times[:, 0], times[:, 1], values, states))
-        self._moments.append((len(heard), heard.__getitem__))
+        share, others = float(np.nan_to_num(asked.sounds[place])), list[MomentHit]()
+        if asked.heard is not None and share >= MAY_FIT:
+            others = asked.heard.stretches(about.clip_id, place, asked.notices)
+        beaten = [share] * len(others)
+        line = asked.meant.line(about.clip_id, place) if asked.meant and asked.meant.found[place] else None
+        if line is not None and line.source != "about":
+            others, beaten = [*others, line.moment], [*beaten, MAY_FIT]
+        times, given = np.array([(one.start_s, one.end_s) for one in others]).reshape(-1, 2), np.array(beaten)
+        parts.append(
+            TimedEvidence(times[:, 0], times[:, 1], as_deviations(given, s.null_best), states_of(given, MAY_FIT))
+        )
+        self._moments.append((len(others), others.__getitem__))
         self.evidence = TimedEvidence(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
     def moment(self, place: int) -> MomentHit:

@@ -27,6 +27,7 @@ from evenreel.errors import MediaError, UsageError
 from evenreel.language import folding
 from evenreel.language.folding import words
 from evenreel.library.search.result import Channel
+from evenreel.meaning import TextModel
 from evenreel.media.picture import upright
 from evenreel.media.workers import Worker
 from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
@@ -42,9 +43,10 @@ MOST_CLIPS = 1_000_000  # most clips of an answer, and most that a matcher score
 NEVER_CUT_BYTES = 60
 """Length of a query that no text tower cuts: they read 62 tokens (SigLIP) or more, each of at least one byte."""
 
-EVERY: frozenset[Channel] = frozenset({"seen", "on_screen", "said", "about", "sounds"})
-WRITTEN = EVERY - {"seen", "sounds"}
-PREFIXES: dict[str, Channel] = {"said": "said", "on-screen": "on_screen", "seen": "seen", "sounds": "sounds"}
+WRITTEN: frozenset[Channel] = frozenset({"on_screen", "said", "about"})
+EVERY: frozenset[Channel] = WRITTEN | {"seen", "sounds", "meaning"}
+PREFIXES: dict[str, tuple[Channel, ...]] = {"seen": ("seen",), "sounds": ("sounds",)}
+PREFIXES |= {"said": ("said", "meaning"), "on-screen": ("on_screen", "meaning")}
 OPENING, CLOSING = '"“”„', '"“”'
 _PREFIX = re.compile(rf"({'|'.join(PREFIXES)})\s*:\s*", re.IGNORECASE)
 
@@ -93,7 +95,7 @@ def read_query(text: str, *, typing: bool = False) -> AskedText:
     """
     prefix = _PREFIX.match(text)
     rest = text if prefix is None else text[prefix.end() :]
-    channels = EVERY if prefix is None else frozenset({PREFIXES[prefix[1].lower()]})
+    channels = EVERY if prefix is None else frozenset(PREFIXES[prefix[1].lower()])
     if not rest:
         raise UsageError(f"Nothing follows {text}; write after it what is looked for there.")
     if rest[0] not in OPENING:
@@ -211,6 +213,7 @@ class EncodedQuery(NamedTuple):
     vector: FloatArray | None  # (D,) what frames are compared with, of unit length; None likewise
     # digest of the model of sounds, and what its vectors are compared with; None where they are not asked
     to_hear: tuple[str, FloatArray] | None
+    to_mean: tuple[TextModel, FloatArray] | None  # the model of texts, and its vector of the query; None likewise
     notices: tuple[str, ...]  # sentences for a person
 
 

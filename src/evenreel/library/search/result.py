@@ -12,8 +12,11 @@ from typing import Any, Literal
 
 from evenreel.types import Metadata, Shown
 
-Channel = Literal["seen", "on_screen", "said", "about", "sounds"]
-"""What finds clips: their frames, their on-screen words, what is said, their names and captions, or their sounds."""
+Channel = Literal["seen", "on_screen", "said", "about", "sounds", "meaning"]
+"""What finds clips: their frames, their on-screen words, what is said, their names and captions, their sounds, or what
+these texts mean."""
+
+Kinship = Literal["take", "same", "part", "whole"]
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,30 @@ class TextHit:
 
 
 @dataclass(frozen=True)
+class MeaningHit:
+    """A line of a clip that means what the query does, in other words: said, on screen, or of its caption (`about`).
+
+    A caption has no times: both are 0. `similarity` is the cosine of their vectors.
+    """
+
+    source: Literal["said", "on_screen", "about"]
+    text: str
+    start_s: float
+    end_s: float
+    similarity: float
+
+    @property
+    def moment(self) -> MomentHit:
+        return MomentHit(self.start_s, self.start_s, self.end_s, self.similarity)
+
+
+@dataclass(frozen=True)
 class FoldedHit:
     """A clip of a result that is nearly the same as a better one (`evenreel.library.search.alike`).
 
     `time_s` is its best moment, None where no moment was found; `distance` is 1 minus the mean cosine of its moments
-    with those of the better one.
+    with those of the better one. `reason` says what it is to that: another `take`, the `same` film encoded anew, a
+    `part` of it, or the `whole` that has it as a part; `from_s` is where the part begins in the whole.
     """
 
     clip_id: str
@@ -66,20 +88,23 @@ class FoldedHit:
     duration_s: float | None
     time_s: float | None
     distance: float
+    reason: Kinship = "take"
+    from_s: float | None = None
 
 
 @dataclass(frozen=True)
 class Hit(Shown):
     """One clip of a search result, with the reason it is there.
 
-    `scores` has one entry a channel that found the clip (`seen`, `on_screen`, `said`, `about`, `sounds`): the channel's
-    own score; and `reranked`, the matcher's, where one ordered the clip anew. `score` is the fused one. `weaker` says
-    whether the clip is behind the line, by the rule of `evenreel.library.search.searcher`; None where that was not
-    measured. `above_nonsense` is the share of nonsense queries that do worse on every clip of the library than the
-    query does on this one by its frames; no probability; None without frames or where it was not measured. `written`
-    is the share of the query's words, rare ones weighing more, that is on screen, said, in the clip's name or in its
-    caption. `said` are the utterances with words of the query, the best first. `sounds` is the share of nonsense that
-    its sound beats; None where it was not found by that.
+    `scores` has one entry a channel that found the clip (`seen`, `on_screen`, `said`, `about`, `sounds`, `meaning`),
+    the channel's own score; and `reranked`, the matcher's, where one ordered the clip anew. `score` is the fused one.
+    `weaker` says whether the clip is behind the line, by the rule of `evenreel.library.search.searcher`; None where
+    that was not measured. `above_nonsense` is the share of nonsense queries that do worse on every clip of the library
+    than the query does on this one by its frames; no probability; None without frames or where it was not measured.
+    `written` is the share of the query's words, rare ones weighing more, that is on screen, said, in the clip's name or
+    in its caption. `said` are the utterances with words of the query, the best first. `sounds` is the share of nonsense
+    that its sound beats; None where it was not found by that. `meaning` is the line that says it in other words; None
+    where the clip was not found by that, or `said` or `on_screen` have the line.
     `parts` are the parts that `reranked` is the mean of, where the matcher has some: the query's similarity to
     frames (`seen`), to words (`on_screen`), and to `both`. `none_read` is True where no words were read; their part
     is then that of the matcher's learned vector for no words. `folded` are the hits that are nearly the same as it.
@@ -103,6 +128,7 @@ class Hit(Shown):
     none_read: bool = False
     said: tuple[TextHit, ...] = ()
     sounds: float | None = None
+    meaning: MeaningHit | None = None
     folded: tuple[FoldedHit, ...] = ()
     steps: tuple[MomentHit, ...] = ()
 

@@ -1,16 +1,18 @@
-"""Search of a library by what is seen, written, said and heard: the channels, one order, the hits.
+"""Search of a library by what is seen, written, said, meant and heard: the channels, one order, the hits.
 
-Five channels score clips: `seen` (the query's vector against the clips' frames), `on_screen` (recognised words), `said`
-(subtitles, recognised speech), `about` (file names and given captions) and `sounds` (the query's vector against windows
-of sound, where the library has a model of sounds). A clip is in one of three states:
+Six channels score clips: `seen` (the query's vector against the clips' frames), `on_screen` (recognised words), `said`
+(subtitles, recognised speech), `about` (file names and given captions), `meaning` (the query's vector against windows
+of these texts, see `evenreel.library.search.meaning`) and `sounds` (the same against windows of sound), the last two
+where the library has a model of theirs. A clip is in one of four states:
 
 - `FIT`: its frames or its sound do better than a share of `FITS` of nonsense queries does on any clip of the library,
   or a share of `FITS` of the query's words, rare ones weighing more, is written on the clip, said in it, in its name or
   in its caption;
 - `MAY`: its frames or its sound do better than a share of `MAY_FIT`, or a share of `ANSWERS` of the words is written
   there;
+- `MEANT`: its texts alone mean what the query does;
 - `NOTHING`: neither. These are the weaker matches, behind a line that is all that is told of the states; nonsense finds
-  a clip before it in 10.4 % of cases (`evenreel.library.store.vectors`).
+  a clip before it in 10.4 % of cases (`evenreel.library.store.vectors`), and in 3 % by what texts mean.
 
 Clips stand by their state, then by their ranks in the channels, which are fused by
 
@@ -21,7 +23,8 @@ and individual Rank Learning Methods', SIGIR 2009, with its k = 60 and all weigh
 every clip, has weight 1. A channel of words ranks the clips it finds, and the first of them may have one word of the
 query by chance: its weight is 1 where all of the query is written, 0 where half of it or less is, and goes straight
 between. So words that are exactly on screen are never pushed out by frames that merely look somewhat alike, and 'a blue
-square' is not looked for on a blue carpet. What a clip sounds like weighs 1 where it fits, 0 where it hardly may.
+square' is not looked for on a blue carpet. What a clip sounds like weighs 1 where it fits, 0 where it hardly may; texts
+that mean it weigh a quarter.
 """
 
 from __future__ import annotations
@@ -41,14 +44,17 @@ from numpy.typing import NDArray
 from evenreel.arrays import Column, Flags, Indices
 from evenreel.errors import LibraryError, UsageError
 from evenreel.files import first_there
-from evenreel.library.search import filters, seen, words
+from evenreel.language.folding import FOLDING
+from evenreel.library.search import filters, meaning, seen, words
 from evenreel.library.search.filters import Filter
-from evenreel.library.search.query import EncodedQuery, Query, encode_text, readable
+from evenreel.library.search.query import WRITTEN, EncodedQuery, Query, encode_text, readable
 from evenreel.library.search.result import Channel, Hit, MomentHit, SearchResult, TextHit
 from evenreel.library.search.snapshot import Snapshot, SnapshotReader
 from evenreel.library.search.words import SOURCES, TIMED, WordMatches, read_texts
 from evenreel.library.store.catalog import load_metadata, loaded_path, no_clip
-from evenreel.library.store.vectors import FITS, MAY_FIT, SOUNDS, ExactVectors, as_one_of
+from evenreel.library.store.meanings import model_of
+from evenreel.library.store.vectors import FITS, MAY_FIT, MEANINGS, SOUNDS, ExactVectors, as_one_of
+from evenreel.meaning import TextModel
 from evenreel.types import Encoder, FloatArray, Metadata
 
 EMPTY = "The library is empty: none of its files is there; `evenreel info` says which were skipped or are missing."
@@ -57,10 +63,14 @@ NOTHING_KNOWN: Mapping[Channel, str] = {
     "index --speech MODEL` hears them).",
     "on_screen": "The library knows of no words on screen: none were read, or there are none.",
 }
+FOLDED_BEFORE = (
+    "The library's words were stored by another evenreel, so that some may not be found; run `evenreel index` once "
+    "more, which stores them anew from what was read."
+)
 NOTHING_SEEN = "The library is searched without vision, so nothing is found by what is seen; leave `seen:` out."
 
 RANK_CONSTANT = 60
-FIT, MAY, NOTHING = range(3)
+FIT, MAY, MEANT, NOTHING = range(4)
 ANSWERS = 0.5  # a clip with this share of the query's weight in writing is no weaker match
 
 
@@ -83,6 +93,7 @@ class Asked:
     scores: FloatArray | None  # similarity of each clip's best frame, -inf of those that were left out; None likewise
     above: Column | None  # share of nonsense that each one's frames beat; None likewise, and where not measured
     heard: seen.Heard | None  # what the model of sounds hears; None for nothing
+    meant: meaning.Meant | None  # what texts mean; None where they were not compared
     notices: list[str]  # sentences for a person
     # what each channel says, in the order in which their shares of a clip's score are added
     channels: Mapping[Channel, ChannelColumns]
@@ -127,7 +138,8 @@ class Asked:
     def states(self) -> NDArray[np.int8]:
         """States of the clips; what was not measured counts as nothing."""
         beats = self.sounds if self.above is None else np.fmax(self.sounds, self.above)
-        return np.minimum(states_of(beats, MAY_FIT), states_of(self.written, ANSWERS))
+        states = np.minimum(states_of(beats, MAY_FIT), states_of(self.written, ANSWERS))
+        return states if self.meant is None else np.where(self.meant.found, np.minimum(states, MEANT), states)
 
     def best(self, s: Snapshot, k: int) -> list[int]:
         """Find the first k clips; equal ones go by the share of the query that is written, then by path."""
@@ -152,7 +164,8 @@ class Asked:
     def share(self, channel: Channel, place: int) -> float | None:
         """The share of nonsense that frames or sound beat, or of the query that words have; None where unknown."""
         columns: dict[Channel, Column | None] = {name: one.coverage for name, one in self.texts.items()}
-        column = (columns | {"seen": self.above, "sounds": self.sounds}).get(channel)
+        columns |= {"seen": self.above, "sounds": self.sounds, "meaning": self.meant.shares if self.meant else None}
+        column = columns.get(channel)
         return None if column is None or np.isnan(column[place]) else float(column[place])
 
     def weaker(self, place: int) -> bool | None:
@@ -163,7 +176,7 @@ class Asked:
         return None if any(self.found_in(one, place) and self.share(one, place) is None for one in measured) else True
 
     def answers_by(self, channel: Channel, place: int) -> bool:
-        return (self.share(channel, place) or 0.0) >= (MAY_FIT if channel in {"seen", "sounds"} else ANSWERS)
+        return (self.share(channel, place) or 0.0) >= (ANSWERS if channel in WRITTEN else MAY_FIT)
 
     def found_by(self, place: int) -> Channel:
         """The best reason for a clip; a name, which says nothing of when, only where frames would not have found it."""
@@ -176,6 +189,8 @@ class Asked:
         for channel in TIMED:
             if (share := self.share(channel, place)) and share >= max(seen, written):
                 return channel
+        if self.found_in("meaning", place) and written < ANSWERS and not self.answers_by("seen", place):
+            return "meaning"
         by_name = self.found_in("about", place) and written > seen and not self.answers_by("seen", place)
         return "about" if by_name else "seen"
 
@@ -263,11 +278,15 @@ def show(s: Snapshot, asked: Asked, places: Sequence[int], judged: Mapping[int, 
             "on_screen": [seen.shown(sign) for sign in found["on_screen"]],
             "said": [seen.spoken(utterance) for utterance in found["said"]],
             "sounds": [],
+            "meaning": [],
         }
         by = asked.found_by(place)
         if heard is not None and (by == "sounds" or asked.answers_by("sounds", place)):
             moments["sounds"] = heard.stretches(about.clip_id, place, asked.notices)
-        if by == "about":
+        line = asked.meant.line(about.clip_id, place) if asked.meant and asked.found_in("meaning", place) else None
+        if line is not None and line.source != "about":
+            moments["meaning"] = [line.moment]
+        if by == "about" or (by == "meaning" and not moments[by]):
             best = seen.best_moments(seen.whole(moments["seen"], about.duration_s, float(asked.written[place])))
         else:
             also = [name for name in moments if name != by and asked.answers_by(name, place)]
@@ -287,6 +306,7 @@ def show(s: Snapshot, asked: Asked, places: Sequence[int], judged: Mapping[int, 
                 on_screen=found["on_screen"],
                 said=found["said"],
                 sounds=asked.share("sounds", place),
+                meaning=None if line and line.text in {text.text for some in found.values() for text in some} else line,
                 duration_s=about.duration_s,
                 metadata=about.metadata,
                 other_paths=about.other_paths,
@@ -317,7 +337,8 @@ class Searcher:
     ) -> None:
         self._encoder, self._sounds = encoder, sound_model
         self.engine: AskEngine | None = None  # where one is asked what is seen
-        self._hears: Mapping[str, str] = {}  # entries of the catalog that name the model of sounds
+        self._meta: Mapping[str, str] = {}  # entries of the catalog, of which some name the models
+        self._texts: TextModel | None = None  # the one of texts, once it was asked
         self._reader = SnapshotReader(
             connection, open_vectors, folder, read_filter=read_filter, keeps_model=encoder is not None
         )
@@ -335,7 +356,7 @@ class Searcher:
 
     def is_empty(self) -> bool:
         with self.snapshot() as s:
-            self._hears = SOUNDS.own(s.meta)
+            self._meta = s.meta
             return not s.allowed(None).any()
 
     def encode(self, query: Query) -> EncodedQuery:
@@ -345,25 +366,34 @@ class Searcher:
         elif query.asked.sees and self._encoder is not None and (encoder := self._encoder()) is not None:
             embedding = encode_text(encoder, query.asked.text, notices)
             vector = seen.unit(embedding.sentence[0]) if query.moved is None else query.moved
-        to_hear = None
+        to_hear = to_mean = None
         if self._sounds is not None and query.asked is not None and "sounds" in query.channels and query.moved is None:
-            if self._hears.get("weights_hash"):
-                to_hear = self._sounds.encode(query.asked.text, self._hears, notices)
+            if (own := SOUNDS.own(self._meta)).get("weights_hash"):
+                to_hear = self._sounds.encode(query.asked.text, own, notices)
             elif query.channels == {"sounds"}:
                 notices.append(seen.NO_SOUNDS)
-        return EncodedQuery(query, embedding, vector, to_hear, tuple(notices))
+        if self._sounds is not None and query.asked is not None and "meaning" in query.channels and query.moved is None:
+            own = MEANINGS.own(self._meta)
+            if own and (self._texts is None or self._texts.weights_hash != own.get("weights_hash")):
+                self._texts = model_of(self._meta)
+            if self._texts is not None:
+                to_mean = self._texts, self._texts.encode([query.asked.text])[0]
+        return EncodedQuery(query, embedding, vector, to_hear, to_mean, tuple(notices))
 
     def ask(self, s: Snapshot, encoded: EncodedQuery, engine: AskEngine | None = None) -> Asked:
         """Ask the channels of a query; an engine names the clips that frames are compared of, else they are all."""
         query, notices = encoded.query, list(encoded.notices)
         vector = _fitting(s, query, encoded.vector)
         allowed = s.allowed(query.where)
+        if query.terms and s.meta.get("folding") != FOLDING:
+            notices.append(FOLDED_BEFORE)
         texts = {channel: words.score(s, channel, query, allowed) for channel in SOURCES if channel in query.channels}
         for channel, sentence in NOTHING_KNOWN.items():
-            if query.channels == {channel} and not words.vocabulary(s, channel).count:
+            if query.channels & WRITTEN == {channel} and not words.vocabulary(s, channel).count:
                 notices.append(sentence)
         alone, models = query.channels == {"sounds"}, 1 + (vector is not None)
         heard = seen.hear(s, encoded.to_hear, allowed, notices, alone=alone, models=models)
+        meant = meaning.compare(s, query, encoded.to_mean, allowed)
         scores = above = None
         if vector is not None:
             if engine is not None:
@@ -377,7 +407,10 @@ class Searcher:
             elif heard is not None and heard.s.measured:
                 above = as_one_of(above, 2)
         channels = _columns(texts, heard, scores)
-        return Asked(encoded, allowed, texts, vector, scores, above, heard, notices, channels)
+        if meant is not None:
+            ranks = np.where(meant.found, ranks_of(meant.scores, np.isfinite(meant.scores)), 0)
+            channels["meaning"] = ChannelColumns(ranks, meaning.WEIGHT, meant.scores.astype(np.float64))
+        return Asked(encoded, allowed, texts, vector, scores, above, heard, meant, notices, channels)
 
     def clip_vector(self, clip_id: str, time_s: float | None = None) -> FloatArray:
         """Return the vector of a clip, (D,) of unit length, for a search of similar clips."""

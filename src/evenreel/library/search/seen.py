@@ -27,7 +27,7 @@ from evenreel.features.clip_reader import within_shots
 from evenreel.library.search.result import MomentHit, TextHit
 from evenreel.library.search.snapshot import ClipColumns, Snapshot
 from evenreel.library.store.catalog import other_sounds
-from evenreel.library.store.vectors import FITS, FRAMES, MAY_FIT, SOUNDS, as_one_of, load_null_best
+from evenreel.library.store.vectors import FITS, FRAMES, MAY_FIT, SOUNDS, Matrix, as_one_of, load_null_best
 from evenreel.library.store.writer import open_vectors
 from evenreel.types import Encoder, FloatArray
 
@@ -157,15 +157,15 @@ class Heard:
             return []
 
 
-def _of_sounds(s: Snapshot) -> Snapshot | None:
-    """The same library with its matrix of sounds in the place of that of frames; None where it has none."""
-    if SOUNDS not in s.kept:
-        meta, s.kept[SOUNDS] = SOUNDS.own(s.meta), None
+def with_matrix(s: Snapshot, of: Matrix) -> Snapshot | None:
+    """The same library with another matrix in the place of that of frames; None where it has none."""
+    if of not in s.kept:
+        meta, s.kept[of] = of.own(s.meta), None
         if s.folder is not None and meta.get("dimension"):
-            columns = s.held.setdefault(SOUNDS, ClipColumns(SOUNDS)).read(s.connection, meta["vectors_generation"])
-            vectors, null_best = open_vectors(s.folder, s.meta, SOUNDS), load_null_best(meta)
-            s.kept[SOUNDS] = replace(s, **columns, vectors=vectors, null_best=null_best, of=SOUNDS, kept={})
-    found: Snapshot | None = s.kept[SOUNDS]
+            columns = s.held.setdefault(of, ClipColumns(of)).read(s.connection, meta["vectors_generation"])
+            vectors, null_best = open_vectors(s.folder, s.meta, of), load_null_best(meta)
+            s.kept[of] = replace(s, **columns, vectors=vectors, null_best=null_best, of=of, kept={})
+    found: Snapshot | None = s.kept[of]
     return found
 
 
@@ -173,7 +173,7 @@ def hear(
     s: Snapshot, to_hear: tuple[str, FloatArray] | None, allowed: Flags, notices: list[str], *, alone: bool, models: int
 ) -> Heard | None:
     """Score the allowed clips (C,) by their sound, `models` of which may say that it fits; None where it cannot be."""
-    heard = None if to_hear is None else _of_sounds(s)
+    heard = None if to_hear is None else with_matrix(s, SOUNDS)
     if to_hear is None or heard is None or not len(heard.seen) or SOUNDS.own(s.meta).get("weights_hash") != to_hear[0]:
         return None
     try:

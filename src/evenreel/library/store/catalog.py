@@ -25,6 +25,7 @@ from evenreel.errors import LibraryError, NotFoundError
 from evenreel.features.pool import writer_lock
 from evenreel.features.shards import shard_files
 from evenreel.files import TEMPORARY_SUFFIX, printable, replacing
+from evenreel.language.folding import FOLDING
 from evenreel.types import Metadata
 from evenreel.wording import count
 
@@ -52,9 +53,13 @@ RENDERED_PX = ((320, 240), (160, 120))
 _NUMBERS = (
     *("dimension", "vectors_end", "vectors_generation", "changes", "personal_changes", "schema_version"),
     *("sounds_dimension", "sounds_vectors_end", "sounds_vectors_generation"),
+    *("meaning_dimension", "meaning_vectors_end", "meaning_vectors_generation"),
 )
 """Entries of `meta` that are whole numbers."""
 _JSON = (MAKING, "ignored")
+
+LATER = ("meaning_rows", "meaning_null_scores")
+"""Tables that libraries of this format may lack until they are next written."""
 
 _WHOLE = re.compile("[0-9]{1,18}")
 _CREATE = re.compile("^CREATE ((?:VIRTUAL )?TABLE|INDEX) ")
@@ -119,6 +124,9 @@ def open_for_repair(library: Path, file: str) -> sqlite3.Connection:
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA secure_delete = ON")  # for `evenreel.library.people`
             check_version(connection, library)
+            for statement in _statements():
+                if any(f"TABLE {name} " in statement for name in LATER):
+                    connection.execute(statement.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
     except BaseException:
         connection.close()
         raise
@@ -199,7 +207,9 @@ def faults(connection: sqlite3.Connection, most: int = 5) -> list[str]:
     found = [text for text in found if "FTS5 table" not in text]
     for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchmany(most):
         found.append(f"row {row} of table {table} belongs to none of {parent}")
-    found += [f"table {table} holds a value of a wrong kind" for table in tables() if not kinds_hold(connection, table)]
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    held = (table for table in tables() if table in there or table not in LATER)
+    found += [f"table {table} holds a value of a wrong kind" for table in held if not kinds_hold(connection, table)]
     return found[:most]
 
 
@@ -388,7 +398,7 @@ FULL_TEXT = (
 def create_schema(connection: sqlite3.Connection) -> None:
     with transaction(connection):
         lay_down(connection)
-        set_meta(connection, {"schema_version": str(SCHEMA_VERSION)})
+        set_meta(connection, {"schema_version": str(SCHEMA_VERSION), "folding": FOLDING})
 
 
 def lay_down(connection: sqlite3.Connection) -> None:
@@ -418,6 +428,7 @@ def differences(connection: sqlite3.Connection) -> list[str]:
     """Return the tables and indexes that differ from the schema; comments and spaces in definitions do not count."""
     with _empty() as empty:
         wanted, found = _definitions(empty), _definitions(connection)
+    wanted = {name: made for name, made in wanted.items() if name in found or made[1] not in LATER}
     return sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
 
 

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Indices
-from evenreel.language.folding import words
-from evenreel.library.store.catalog import FULL_TEXT, lay_down
+from evenreel.language.folding import FOLDING, words
+from evenreel.library.store.catalog import FULL_TEXT, LATER, get_meta, lay_down, set_meta, transaction
 from evenreel.types import Metadata
 
 BLOCK = 256  # texts a block: those of a rare word are read with few others
@@ -89,6 +89,7 @@ def remove_clip_text(connection: sqlite3.Connection, clip_id: str) -> None:
 
 
 def index_texts(connection: sqlite3.Connection, kind: TextKind, clip_id: str) -> None:
+    _outdate(connection, [clip_id])
     rows = connection.execute(f"{_texts(kind)} WHERE clip_id = ? ORDER BY {kind.key}", (clip_id,)).fetchall()
     counts: Counter[str] = Counter()
     _index_rows(connection, kind, rows, counts)
@@ -97,6 +98,7 @@ def index_texts(connection: sqlite3.Connection, kind: TextKind, clip_id: str) ->
 
 def remove_texts(connection: sqlite3.Connection, kind: TextKind, clip_id: str) -> None:
     """Remove the texts of a clip of one kind from the index while their table has them."""
+    _outdate(connection, [clip_id])
     rows = connection.execute(
         f"SELECT {kind.key}, {kind.words}.text FROM {kind.table} JOIN {kind.words} ON {kind.words}.rowid = {kind.key}"
         f" WHERE clip_id = ? ORDER BY {kind.key}",
@@ -108,11 +110,17 @@ def remove_texts(connection: sqlite3.Connection, kind: TextKind, clip_id: str) -
     _count_words(connection, kind, Counter({"": len(rows)}) + counts, -1)
 
 
+def _outdate(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> None:
+    """Drop what else is made of the texts of clips (`evenreel.library.store.meanings`) as these change."""
+    for table in LATER:
+        connection.executemany(f"DELETE FROM {table} WHERE clip_id = ?", [(clip_id,) for clip_id in clip_ids])
+
+
 def index_about(connection: sqlite3.Connection, path: str | bytes, caption: str) -> None:
     """Add or replace the name and the given caption of a file that has a clip; `path` as in `files.path`."""
     remove_about(connection, path)
     counts: Counter[str] = Counter()
-    _note_keys(connection, _index_names(connection, [(path, caption)], counts))
+    _note_keys(connection, _index_names(connection, [(path, caption)], counts), texts=bool(caption))
     _count_words(connection, ABOUT, counts)
 
 
@@ -122,7 +130,8 @@ def remove_about(connection: sqlite3.Connection, path: str | bytes) -> None:
         "SELECT name_id, name, caption FROM names JOIN about ON about.rowid = name_id WHERE path = ?", (path,)
     ).fetchone()
     if row is not None:
-        _note_keys(connection, read_facts(connection, ABOUT, np.array([row[0]]))["clip"].tolist())
+        keys = read_facts(connection, ABOUT, np.array([row[0]]))["clip"].tolist()
+        _note_keys(connection, keys, texts=bool(row[2]))
         connection.execute("DELETE FROM about WHERE rowid = ?", (row[0],))
         connection.execute("DELETE FROM names WHERE name_id = ?", (row[0],))
         _put_facts(connection, ABOUT, [(row[0], 0, 0.0, 0.0, 0.0)])
@@ -144,6 +153,17 @@ def rebuild_full_text(connection: sqlite3.Connection) -> None:
             connection.execute(f"DROP TABLE IF EXISTS {table}_{shadow}")
     lay_down(connection)
     fill_full_text(connection)
+
+
+def fold_anew(connection: sqlite3.Connection) -> None:
+    """Rebuild the word indexes, in a transaction of its own, where another rule has folded their words."""
+    if get_meta(connection).get("folding") != FOLDING:
+        with transaction(connection):
+            try:
+                rebuild_full_text(connection)
+            except ValueError as error:
+                raise sqlite3.DatabaseError("what was read is not what was written") from error
+            set_meta(connection, {"folding": FOLDING})
 
 
 def fill_full_text(connection: sqlite3.Connection) -> None:
@@ -171,10 +191,13 @@ def fill_full_text(connection: sqlite3.Connection) -> None:
     _count_words(connection, ABOUT, counts)
 
 
-def _note_keys(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
-    """Note clips, by their numbers, of which a file has come or gone."""
+def _note_keys(connection: sqlite3.Connection, keys: Iterable[int], *, texts: bool) -> None:
+    """Note clips, by their numbers, of which a file has come or gone, and whether a caption has with it."""
     change = _next_change(connection, "clip_keys")
-    connection.executemany("UPDATE clip_keys SET change = ? WHERE key = ?", [(change, key) for key in keys])
+    for key in keys:
+        sql = "UPDATE clip_keys SET change = ? WHERE key = ? RETURNING clip_id"
+        clips = connection.execute(sql, (change, key)).fetchall()
+        _outdate(connection, [clip_id for (clip_id,) in clips if texts])
 
 
 def _texts(kind: TextKind) -> str:

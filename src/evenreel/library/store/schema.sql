@@ -193,6 +193,16 @@ CREATE TABLE sound_rows (
     count     INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE sound_null_scores (clip_id TEXT PRIMARY KEY, mean REAL NOT NULL, deviation REAL NOT NULL) WITHOUT ROWID;
+-- derived: the same of what is said, written on screen and captioned, in windows of text that come in this order (in the
+-- file meanings.<generation>.f16; see evenreel.library.store.meanings). A clip has rows while its texts are as they were.
+CREATE TABLE meaning_rows (
+    clip_id   TEXT PRIMARY KEY REFERENCES clips (clip_id) ON DELETE CASCADE,
+    first_row INTEGER NOT NULL,
+    count     INTEGER NOT NULL,
+    said      INTEGER NOT NULL,     -- how many windows are of what is said, and of what is on screen; the rest of captions
+    on_screen INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE meaning_null_scores (clip_id TEXT PRIMARY KEY, mean REAL NOT NULL, deviation REAL NOT NULL) WITHOUT ROWID;
 -- own: the names that a person gave, and by what each is known again: the mean vector of its faces, which outlives them;
 -- see evenreel.library.people
 CREATE TABLE people (

@@ -1,8 +1,8 @@
 """Vectors of a library, and how high nonsense scores on them.
 
-One append-only float16 matrix of its frames, and one of its sounds, each a flat file: a header line padded to 64
-bytes, then the rows, little-endian float16, without gaps. The catalog says which rows count; what lies beyond the last
-row that it names was left by a crash and is written over.
+One append-only float16 matrix of its frames, one of its sounds and one of what its texts mean, each a flat file: a
+header line padded to 64 bytes, then the rows, little-endian float16, without gaps. The catalog says which rows count;
+what lies beyond the last row that it names was left by a crash and is written over.
 
 Raw similarities have no common scale: they depend on the model, the library and the length of the clip. So a bank of
 nonsense (`null_queries.txt`) is scored against every clip. A query's score on a clip becomes z = (score - mean) /
@@ -40,7 +40,7 @@ from evenreel.errors import LibraryError
 from evenreel.files import replacing, sync_folder
 from evenreel.library.store.catalog import get_meta, set_meta
 from evenreel.library.store.fulltext import note_clips
-from evenreel.types import Encoder, FloatArray
+from evenreel.types import FloatArray, TextEncoder
 
 HEADER_BYTES = 64
 TILE_ROWS = 2048
@@ -72,6 +72,9 @@ class Matrix(NamedTuple):
 
 FRAMES = Matrix("vectors", "", "moments", "vector_rows", "null_scores")
 SOUNDS = Matrix("sounds", "sounds_", "sound_moments", "sound_rows", "sound_null_scores")
+MEANINGS = Matrix("meanings", "meaning_", "", "meaning_rows", "meaning_null_scores")
+"""Of windows of text, which the texts themselves say again (`evenreel.library.store.meanings`)."""
+MATRICES = (FRAMES, SOUNDS, MEANINGS)
 
 
 class ExactVectors:
@@ -233,7 +236,7 @@ def null_queries() -> tuple[str, ...]:
 
 
 def update_null_scores(
-    connection: sqlite3.Connection, vectors: ExactVectors, encoder: Encoder, of: Matrix = FRAMES
+    connection: sqlite3.Connection, vectors: ExactVectors, encoder: TextEncoder, of: Matrix = FRAMES
 ) -> None:
     """Update the scores of nonsense queries on the clips of a matrix, and their best z, in the caller's transaction.
 
@@ -302,7 +305,7 @@ def bank_of(connection: sqlite3.Connection, of: Matrix = FRAMES) -> FloatArray |
     return _stored_bank(meta, meta.get("weights_hash", ""), int(meta.get("dimension", "0")))
 
 
-def _encoded_bank(encoder: Encoder) -> HalfArray:
+def _encoded_bank(encoder: TextEncoder) -> HalfArray:
     """The bank (N, D) as a model encodes it; of a slow one kept in the cache folder, for all libraries of a person."""
     from platformdirs import user_cache_path
 

@@ -60,10 +60,18 @@ from evenreel.library.store.fulltext import (
     remove_clip_text,
     remove_texts,
 )
-from evenreel.library.store.vectors import FRAMES, SOUNDS, ExactVectors, Matrix, null_scores_hold, update_null_scores
+from evenreel.library.store.vectors import (
+    FRAMES,
+    MATRICES,
+    SOUNDS,
+    ExactVectors,
+    Matrix,
+    null_scores_hold,
+    update_null_scores,
+)
 from evenreel.media.workers import FileStamp
 from evenreel.speech.subtitles import SpokenWord, Transcript, Utterance, said_once
-from evenreel.types import Encoder, Metadata
+from evenreel.types import Metadata, TextEncoder
 
 _MOVED = (
     "SELECT gone.path, gone.metadata, here.path, here.metadata FROM files AS gone"
@@ -74,7 +82,7 @@ UNSETTLED = "transcripts_unsettled"
 """Entry of `meta` with the clip whose shard is just getting other transcripts or sounds, which the catalog may not have
 yet."""
 
-_VECTORS = re.compile(r"(?:vectors|sounds)\.[0-9]+\.f16")
+_VECTORS = re.compile(rf"(?:{'|'.join(of.file for of in MATRICES)})\.[0-9]+\.f16")
 
 log = logging.getLogger("evenreel")
 
@@ -98,19 +106,19 @@ def vectors_files(library: Path) -> list[Path]:
 
 
 def drop_vectors(library: Path, generation: str) -> None:
-    for of in (FRAMES, SOUNDS):
+    for of in MATRICES:
         (library / f"{of.file}.{generation}.f16").unlink(missing_ok=True)
 
 
 def next_generation(library: Path, meta: Mapping[str, str]) -> str:
     """Return a number that no matrix has had: a reader may still look for one of an older catalog."""
     used = [path.name.split(".")[1] for path in vectors_files(library)]
-    used += [of.own(meta).get("vectors_generation", "0") for of in (FRAMES, SOUNDS)]
+    used += [of.own(meta).get("vectors_generation", "0") for of in MATRICES]
     return str(1 + max(int(number) for number in used if len(number) <= 18))
 
 
 def open_vectors(library: Path, meta: Mapping[str, str], of: Matrix = FRAMES) -> ExactVectors | None:
-    """Open a vector matrix of a library; None for a library without vision, or without sounds."""
+    """Open a vector matrix of a library; None for one without that."""
     dimension = of.own(meta).get("dimension")
     return ExactVectors(vectors_path(library, meta, of), int(dimension)) if dimension else None
 
@@ -307,7 +315,24 @@ class Store:
                 self.connection.executemany("DELETE FROM meta WHERE key = ?", [(name,) for name in names])
                 self.connection.execute("DELETE FROM null_scores")
 
-    def update_null_scores(self, encoder: Encoder, of: Matrix = FRAMES) -> None:
+    def begin_matrix(self, of: Matrix, encoder: TextEncoder) -> None:
+        """Have the library name a model, in a matrix of its own that begins empty."""
+        old = vectors_path(self.library, self.meta(), of)
+        tie = {
+            "encoder_id": encoder.encoder_id,
+            "weights_hash": encoder.weights_hash,
+            "dimension": str(encoder.dimension),
+            "vectors_generation": next_generation(self.library, self.meta()),
+            "vectors_end": "0",
+            "null_best": "[]",
+            "null_clips": "0",
+        }
+        with self.changing() as connection:
+            drop_rows(connection, of)
+            set_meta(connection, of.named(tie))
+        old.unlink(missing_ok=True)
+
+    def update_null_scores(self, encoder: TextEncoder, of: Matrix = FRAMES) -> None:
         """Score the bank of nonsense queries on the library's present clips, to say which matches are weaker."""
         vectors = open_vectors(self.library, get_meta(self.connection), of)
         if vectors is not None:
@@ -353,8 +378,14 @@ def delete_clips(connection: sqlite3.Connection, clip_ids: Iterable[str]) -> Non
     """Delete clips with their rows in all tables; files that pointed to them must be gone already."""
     for clip_id in clip_ids:
         remove_clip_text(connection, clip_id)
-        for table in (FRAMES.nulls, SOUNDS.nulls, "clips"):
+        for table in (*(of.nulls for of in MATRICES), "clips"):
             connection.execute(f"DELETE FROM {table} WHERE clip_id = ?", (clip_id,))
+
+
+def drop_rows(connection: sqlite3.Connection, of: Matrix) -> None:
+    clips = connection.execute(f"DELETE FROM {of.rows} RETURNING clip_id").fetchall()
+    connection.execute(f"DELETE FROM {of.nulls}")
+    note_clips(connection, [clip_id for (clip_id,) in clips])
 
 
 def closing_error(library: Path, error: sqlite3.Error | OSError) -> LibraryError:

@@ -148,9 +148,13 @@ function addFolded(made, hit, actions) {
   made.querySelector(".facts").append(button);
 }
 
+/** What a clip is to the better one that it stands under. */
+const KINSHIP = { same: "the same film", part: "a part of it", whole: "it is a part of this" };
+
 function underCard(one, actions) {
+  const from = one.from_s === null ? "" : `, from ${clock(one.from_s)}`;
   const at = { time_s: one.time_s, start_s: one.time_s, end_s: one.time_s };
-  const made = card({ ...asHit({ ...one, metadata: {} }), moments: [at] }, actions, ["nearly the same clip"]);
+  const made = card({ ...asHit({ ...one, metadata: {} }), moments: [at] }, actions, [(KINSHIP[one.reason] ?? "nearly the same clip") + from]);
   made.classList.add("under");
   return made;
 }

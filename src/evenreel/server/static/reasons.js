@@ -7,6 +7,7 @@ const FITS = 0.9; // share of nonsense queries that a match beats which is no we
 const WRITTEN = 0.5; // share of the words from which a clip is found by them
 const LEAD = 24; // letters that may stand before the first mark
 const MOST_SIGNS = 3;
+const HOW = { said: "said", on_screen: "written", about: "caption" };
 const COMMON = new Set(["the", "and", "for", "with", "that", "this", "from", "are", "was", "said", "seen"]);
 
 /**
@@ -26,10 +27,18 @@ export function reason(hit, query) {
     const words = written(hit, query);
     if (words) return words;
   }
+  if (hit.meaning && isBest(hit.meaning, hit.moments)) {
+    const { source, text, start_s } = hit.meaning;
+    return [`${HOW[source]}, in other words: “`, text, source === "about" ? "”" : `” at ${clock(start_s)}`];
+  }
   if (hit.weaker) return ["weaker visual match"];
   if (hit.sounds !== null && hit.sounds > (hit.above_nonsense ?? 0)) return ["sound match", ...at(hit.moments[0])];
   return ["visual match", ...at(hit.moments[0])];
 }
+
+/** Whether the best moment is where a line says it in other words; a caption has no time. */
+const isBest = ({ source, start_s, end_s }, [best]) =>
+  source === "about" || (best !== undefined && start_s - 0.01 <= best.time_s && best.time_s <= end_s + 0.01);
 
 /** By which words it is found: those of its best moment, else those on screen, said, in its caption, in its name. */
 function written(hit, query) {
@@ -108,6 +117,7 @@ const NUMBERS = {
   said: "Speech",
   about: "Name and caption",
   sounds: "Sound",
+  meaning: "Meaning",
   reranked: "Matcher",
   first: "First scene",
   then: "Second scene",
@@ -126,7 +136,8 @@ export function explanation(hit, hits, place) {
   const sentences = [
     ...steps(hit, place),
     ...texts,
-    ...(texts.length && isWeak(hit) ? [] : seen), // then it is there for its words
+    ...(hit.meaning ? [otherWords(hit.meaning)] : []),
+    ...((texts.length || hit.meaning) && isWeak(hit) ? [] : seen), // then it is there for its words
     hit.sounds !== null && `${hit.sounds < FITS ? "Weaker sound" : "Sound"} match: its sound fits your words.`,
     rank(hit, hits, "reranked", (place) => `The matcher put it ${place} of the clips that it ordered.`),
   ];
@@ -155,6 +166,11 @@ function textsFound(hit, query) {
   const share = hit.written >= 0.995 ? "all" : "some";
   if (found.length && hit.written > 0 && words(query).length > 1) found.push(`It has ${share} of your words.`);
   return found;
+}
+
+function otherWords({ source, text, start_s }) {
+  if (source === "about") return ["Its caption says it in other words: “", text, "”."];
+  return ["“", text, `” is ${HOW[source]} at ${clock(start_s)}: what you look for, in other words.`];
 }
 
 const isWeak = ({ above_nonsense: share }) => share !== null && share < FITS;

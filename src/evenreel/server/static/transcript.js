@@ -154,4 +154,14 @@ const key = (one) => `${one.start_s.toFixed(3)} ${one.text}`;
 
 const spokenText = (one) => (one.speaker ? `${one.speaker}: ${one.text}` : one.text);
 
-const folded = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+/** Letters that stand for one another in a search (`evenreel.language.folding`). */
+const LETTERS = Object.fromEntries(
+  "øo łl đd ðd ħh ŧt ıi ŋn æae œoe þth ßss ىی يی كک ةه ەه ہه ھه ٱا ـ"
+    .split(" ")
+    .map(([one, ...typed]) => [one, typed.join("")]),
+);
+const hiragana = (letter) => String.fromCodePoint(letter.codePointAt(0) - 0x60);
+const folded = (text) =>
+  Array.from(text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase(), (letter) => LETTERS[letter] ?? letter)
+    .join("")
+    .replace(/[ァ-ヶ]/g, hiragana);

@@ -1,0 +1,90 @@
+"""The channel `meaning`: clips by what is said, written on screen or captioned there, in other words than the query's.
+
+A clip is as near as its nearest window of text (`evenreel.library.store.meanings`), and is found where that beats a
+share of `ENOUGH` of nonsense queries, each at its best on any clip of the library: of nonsense, 3 % finds a clip so,
+beside what frames are allowed. It is then no weaker match, but by this alone it stands behind all clips on which half
+of the query's words are written: else clips with words that the query misspells fall behind some that mean something
+near (`benchmarks/search_set.py`), and on captions of MSVD it costs less than 1 in 100 first answers. Its rank weighs a
+quarter of that of frames; weights from .05 to 1 are as much alike (`benchmarks/meaning.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+from evenreel.arrays import Column, Flags
+from evenreel.errors import LibraryError
+from evenreel.library.search import seen
+from evenreel.library.search.query import WRITTEN, Query
+from evenreel.library.search.result import MeaningHit
+from evenreel.library.search.snapshot import Snapshot
+from evenreel.library.store.meanings import TextSource, windows_of
+from evenreel.library.store.vectors import MEANINGS
+from evenreel.meaning import TextModel
+from evenreel.types import FloatArray
+
+WEIGHT = 0.25
+ENOUGH = 0.975
+"""Share of nonsense that a text has to beat; chosen on MSVD's training split, where .9 finds 1 in 100 more first."""
+
+log = logging.getLogger("evenreel")
+
+
+@dataclass(frozen=True, eq=False)
+class Meant:
+    """What texts of clips mean for a query, (C,)."""
+
+    s: Snapshot  # the library with the matrix of meanings in the place of that of frames, of the texts that are asked
+    sources: frozenset[TextSource]
+    model: TextModel
+    vector: FloatArray  # (D,) the query
+    scores: FloatArray  # similarity of each clip's nearest window; -inf of others
+    found: Flags  # which clips are found by it
+    shares: Column  # share of nonsense that the window of each of these beats; NaN of others
+
+    def line(self, clip_id: str, place: int) -> MeaningHit | None:
+        """Find the line of a clip that is nearest to the query; None where its rows are not those of its texts."""
+        windows = [one for one in windows_of(self.s.connection, clip_id) if one.source in self.sources]
+        first, count = int(self.s.first_rows[place]), int(self.s.counts[place])
+        if self.s.vectors is None or len(windows) != count:
+            log.warning("the texts of clip %s are not those that were encoded; run evenreel verify --repair", clip_id)
+            return None
+        window = windows[int(self.s.vectors.frame_scores(self.vector, first, count).argmax())]
+        similar = self.model.encode([line.text for line in window.lines]) @ self.vector
+        return MeaningHit(window.source, *window.lines[int(similar.argmax())], float(similar.max()))
+
+
+def compare(s: Snapshot, query: Query, asked: tuple[TextModel, FloatArray] | None, allowed: Flags) -> Meant | None:
+    """Compare the texts of the allowed clips with a query; None where they cannot be."""
+    own, m = MEANINGS.own(s.meta), None if asked is None else seen.with_matrix(s, MEANINGS)
+    if asked is None or m is None or own.get("weights_hash") != asked[0].weights_hash:
+        return None
+    sources = cast(frozenset[TextSource], query.channels & WRITTEN)
+    if sources != WRITTEN:
+        m = _of_sources(m, sources)
+    try:
+        scores = seen.score(m, asked[1], allowed)
+    except LibraryError as error:
+        log.warning("texts are compared by their words alone: %s", error)
+        return None
+    if (shares := seen.above(m, scores)) is None:
+        return None
+    found = np.nan_to_num(shares) >= ENOUGH
+    return Meant(m, sources, *asked, scores, found, np.where(found, shares, np.nan))
+
+
+def _of_sources(m: Snapshot, sources: frozenset[TextSource]) -> Snapshot:
+    """The same with the rows of what is said, or of what is on screen, alone."""
+    if ("sources", sources) not in m.kept:
+        firsts, counts = m.first_rows.copy(), np.zeros_like(m.counts)
+        rows = m.connection.execute("SELECT key, said, on_screen FROM meaning_rows JOIN clip_keys USING (clip_id)")
+        for key, said, on_screen in rows:
+            firsts[key] += 0 if "said" in sources else said
+            counts[key] = said if "said" in sources else on_screen
+        m.kept["sources", sources] = replace(m, first_rows=firsts, counts=counts)
+    found: Snapshot = m.kept["sources", sources]
+    return found
