@@ -342,6 +342,9 @@ def test_the_stretches_of_a_result_are_those_of_its_answer() -> None:
     every = picks_of(result, every_moment=True, others=True)
     expected = [(2.0, 4.0, 1), (5.0, 9.0, 1), (1.0, 4.0, 2)]
     assert [(one.start_s, one.end_s, one.reason["rank"]) for one in every] == expected
+    for line, words in (((6.0, 8.0), ["late again"]), ((0.0, 0.0), [])):  # in other words: said, or in its caption
+        result["hits"][0]["meaning"] = {"text": "late again", "start_s": line[0], "end_s": line[1]}
+        assert [one.reason["words"] for one in picks_of(result, every_moment=True)] == [[], words]
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def _of_hit(rank: int, hit: Mapping[str, Any], every_moment: bool) -> Iterator[P
     duration_s = hit["duration_s"]
     for moment in moments if every_moment else moments[:1]:
         start_s, end_s = widened(float(moment["start_s"]), float(moment["end_s"]), duration_s)
-        texts = (*hit["on_screen"], *hit["said"])
+        texts = filter(None, (*hit["on_screen"], *hit["said"], hit.get("meaning")))
         words = [text["text"] for text in texts if text["start_s"] < end_s and text["end_s"] > start_s]
         found = {"rank": rank, "time_s": float(moment["time_s"])}
         reason = {**found, **{name: hit[name] for name in _OF_HIT}, "words": words}
