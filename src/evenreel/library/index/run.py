@@ -254,10 +254,15 @@ class _Job:
         own, model = self._meta.get("model"), self._settings.model
         if own is None and model is None:
             store.begin((), {"model": ""})  # a new library without vision
-        elif self._model and own:
-            precisions = (AUTO, loading.named_precision(own)[1])
-            if model not in {own, self._meta.get("asked_model")} or self._settings.precision not in precisions:
-                self._model.encoder()  # which may not be the library's own, and is compared with it
+        elif (
+            self._model
+            and own
+            and not (
+                model in {own, self._meta.get("asked_model")}
+                and self._settings.precision in (AUTO, loading.named_precision(own)[1])
+            )
+        ):
+            self._model.encoder()  # which may not be the library's own, and is compared with it
         store.new_roots = tuple(found.roots)
         store.begin((), {"rule": self._settings.rule})
         if found.patterns or scan.kept_patterns(self._meta):
