@@ -549,7 +549,8 @@ def clear_unnamed(library: Path, meta: Mapping[str, str]) -> None:
 def other_model(library: Path, made_with: str, offered: str) -> str:
     return (
         f"The library {library} was made with the model {made_with}, and {offered} has other weights; vectors of two "
-        f"models cannot be compared: leave --model out, or use another --library."
+        "models cannot be compared: leave --model and --precision out, exchange it by evenreel reindex, or use another "
+        "--library."
     )
 
 

@@ -224,8 +224,6 @@ DECIMALS = 9  # cosines of float16 vectors that differ by less are equal; z stay
 
 CLIPS_AT_ONCE = 4096
 KEPT_FROM_S = 1.0  # processor time of encoding the bank from which it is kept for other libraries
-NOTED = {"null_bank", "null_vectors", "null_best", "null_clips"}
-"""Entries of `meta`: which queries were encoded by which model, their vectors, their best z, on how many clips."""
 
 
 @cache
@@ -295,7 +293,7 @@ def null_scores_hold(connection: sqlite3.Connection, of: Matrix = FRAMES) -> boo
     (measured,) = connection.execute(f"SELECT count(*) FROM {of.rows} JOIN {of.nulls} USING (clip_id)").fetchone()
     meta = of.own(get_meta(connection))
     is_measured = clips == measured and meta.get("null_clips", "0") == str(clips)
-    return is_measured and (not clips or meta.keys() >= NOTED)
+    return is_measured and (not clips or meta.keys() >= {"null_bank", "null_vectors", "null_best", "null_clips"})
 
 
 def load_null_best(meta: Mapping[str, str]) -> FloatArray:
