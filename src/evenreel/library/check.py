@@ -14,6 +14,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import shutil
 import sqlite3
 from collections import Counter
@@ -66,14 +67,11 @@ AGAIN = "check the disk and the permissions, then run: evenreel verify"
 
 REBUILT = f"{CATALOG}.rebuilt"  # the name of a new catalog until it is whole
 
-# Entries of `meta` that a new catalog has of its own.
-MADE_ANEW = {"schema_version", "folding", "transcripts_unsettled"} | {
-    f"{of.prefix}{entry}"
-    for of in (FRAMES, SOUNDS)
-    for entry in ("vectors_generation", "vectors_end", "null_best", "null_clips")
-}
-
-TEXT_MODEL = f"{MEANINGS.prefix}encoder_id"  # the one of these that stays: what texts mean is in no shard
+# Entries of `meta` that a new catalog has of its own. What texts mean is in no shard: of that it has the model's name.
+MADE_ANEW = re.compile(
+    "schema_version|folding|transcripts_unsettled|(sounds_)?(vectors_generation|vectors_end|null_best|null_clips)"
+    "|meaning_(?!encoder_id$).*"
+)
 
 log = logging.getLogger("evenreel")
 
@@ -401,8 +399,7 @@ def _move_catalog(path: Path, target: Path | None = None) -> None:
 def _derive(library: Path, connection: sqlite3.Connection, work: _Work, generation: str, drop_missing: bool) -> None:
     """Fill a new catalog with what the old one says of files, and with what the shards say."""
     connection.execute("PRAGMA defer_foreign_keys = ON")
-    known = {key: value for key, value in _settings(library).items() if key not in MADE_ANEW}
-    known = {key: value for key, value in known.items() if key == TEXT_MODEL or not key.startswith(MEANINGS.prefix)}
+    known = {key: value for key, value in _settings(library).items() if not MADE_ANEW.fullmatch(key)}
     copy = held_in(library / COPY, ("meta",))  # neither it nor an index run may take the new catalog for an older one
     catalog.set_meta(connection, known | {"changes": str(max(int(known.get("changes", "0")), copy.changes or 0))})
     held = held_in(library / CATALOG, ("files", "replaced", *FACES))

@@ -120,9 +120,7 @@ def open_for_repair(library: Path, file: str) -> sqlite3.Connection:
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA secure_delete = ON")  # for `evenreel.library.people`
             check_version(connection, library)
-            for statement in _statements():
-                if any(f"TABLE {name} " in statement for name in LATER):
-                    connection.execute(statement.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
+            lay_down(connection, LATER)
     except BaseException:
         connection.close()
         raise
@@ -399,10 +397,11 @@ def create_schema(connection: sqlite3.Connection) -> None:
         set_meta(connection, {"schema_version": str(SCHEMA_VERSION), "folding": FOLDING})
 
 
-def lay_down(connection: sqlite3.Connection) -> None:
-    """Create every table and index that is missing, inside the caller's transaction: `executescript` would end it."""
+def lay_down(connection: sqlite3.Connection, names: Sequence[str] = ()) -> None:
+    """Create every table and index that is missing, or some tables: `executescript` would end a transaction."""
     for statement in _statements():
-        connection.execute(_CREATE.sub(r"CREATE \1 IF NOT EXISTS ", statement))
+        if not names or any(f"TABLE {name} " in statement for name in names):
+            connection.execute(_CREATE.sub(r"CREATE \1 IF NOT EXISTS ", statement))
 
 
 @cache
