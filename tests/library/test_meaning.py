@@ -3,7 +3,7 @@ from __future__ import annotations
 import csv
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -204,6 +204,22 @@ def test_what_texts_mean_is_verified_repaired_and_published(videos: Path) -> Non
     read = local_folder(videos.parent / "published", videos.parent / "cache")
     with open_library(read) as published:
         assert names(published.search("fixing a car"))[0] == "garage"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), EncoderError("Its files are damaged.")])
+def test_a_repair_that_ends_before_texts_are_encoded_leaves_them_to_the_next_run(
+    videos: Path, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(store: object) -> None:
+        raise error
+
+    library, is_killed = videos.parent / "library", isinstance(error, KeyboardInterrupt)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt) if is_killed else nullcontext():
+        patch.setattr("evenreel.library.check.update_meanings", fail)
+        repair(library)
+    assert (verify(library), rows(videos)) == ([], {})
+    assert index(videos).meanings == 6
+    assert len(list(library.glob("meanings.*"))) == 1
 
 
 def test_without_a_model_words_alone_are_searched_and_the_library_says_so(

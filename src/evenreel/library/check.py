@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.errors import LibraryError
+from evenreel.errors import EncoderError, LibraryError
 from evenreel.features import shards as stored
 from evenreel.features.shards import Shard, are_whole, glance, is_clip_id, read_shard, shard_files, shard_path
 from evenreel.files import printable
@@ -310,8 +310,9 @@ def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
                     done.append(f"dropped {lost}; run: evenreel reindex")
                 catalog.clear_unnamed(library, meta)
                 drop_gone_clips(library, connection)
-                if MEANINGS.own(meta) and (clips := update_meanings(Store(library, connection, {}))):
-                    done.append(f"encoded anew what the texts of {count(clips, 'clip')} mean")
+                with suppress(EncoderError):  # the next index run tells it
+                    if MEANINGS.own(meta) and (clips := update_meanings(Store(library, connection, {}))):
+                        done.append(f"encoded anew what the texts of {count(clips, 'clip')} mean")
                 return done
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
