@@ -271,7 +271,7 @@ def cost(data: Path, most: int) -> None:
                 with searcher.snapshot() as s:
                     calls: dict[str, Callable[[], object]] = {
                         "encoding the query": partial(searcher.encode, asked),
-                        "comparing by meaning": partial(meaning.compare, s, asked, encoded.to_mean, s.there),
+                        "comparing by meaning": partial(meaning.compare, s, asked, encoded.to_mean, s.there, []),
                         "comparing by words": partial(words.score, s, "said", asked, s.there),
                     }
                     for part, call in calls.items():

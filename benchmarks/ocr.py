@@ -3,8 +3,8 @@
     python benchmarks/ocr.py [FOLDER] [--threads N] [--clips N] [--font FILE] [--signs-only]
 
 Three tables. The first reads the real clips of a folder, one frame a second; what is truly written in them is not
-known, so the words that the plain way finds are the measure. The second writes known words over frames of the
-same clips, so that both ways are measured against the truth.
+known, so the words that the plain way finds are the measure. The second writes known words over the same clips,
+enlarged to 720 lines, in six sizes, for one frame up to all, still or moving: both ways against the truth.
 
 A word is a run of letters and digits, at least two, in a reading with a confidence of at least 0.8, in small
 letters; it counts once a clip. `exact` is the share of the plain way's words that ours finds letter by letter.
@@ -42,10 +42,10 @@ from evenreel.onscreen import TextReader, TextSettings
 from evenreel.onscreen.reader import follow
 from evenreel.onscreen.scene import bounding_box
 from evenreel.planted import Scene, sample_scene, write_scene
-from evenreel.types import Frame, Pixels, TextTrack, Word
+from evenreel.types import Frame, TextTrack, Word
 
 CONFIDENT = 0.8
-LINE_SHARES = (0.04, 0.05, 0.065, 0.09, 0.13)
+LINE_SHARES = (0.02, 0.028, 0.04, 0.055, 0.08, 0.13)
 """Heights of the written lines over the height of the picture."""
 
 VOCABULARY = (  # noqa: SIM905
@@ -101,19 +101,24 @@ def real_clips(clips: dict[str, list[Frame]], plain: Way, ours: Way) -> None:
 
 
 def written_words(clips: dict[str, list[Frame]], plain: Way, ours: Way) -> None:
-    """Known words over one frame of each clip, by both ways."""
-    truths: list[set[str]] = []
+    """Known words over each clip, by both ways."""
+    truths: list[dict[str, float]] = []
     costs: dict[str, list[Cost]] = {"plain": [], "ours": []}
     for number, frames in enumerate(clips.values()):
-        picture, truth = with_words(frames[len(frames) // 2].pixels, random.Random(number))
+        written, truth = with_words(frames, random.Random(number))
         truths.append(truth)
         for name, way in (("plain", plain), ("ours", ours)):
-            costs[name].append(measured(way, [Frame(0.0, picture)]))
-    print(f"{sum(map(len, truths))} known words written over one frame of each clip, all of it new to the reader")
+            costs[name].append(measured(way, written))
+    words = sum(map(len, truths))
+    print(f"{words} known words written over the clips, by the height of their lines in the picture")
+    print(f"{'':8}{'words':>8}" + "".join(f"{share:>8.1%}" for share in LINE_SHARES) + f"{'wall s':>9}{'cpu s':>8}")
     for name, each in costs.items():
-        found = sum(len(truth & cost.words) for truth, cost in zip(truths, each, strict=True))
+        found = [
+            share for truth, cost in zip(truths, each, strict=True) for share in map(truth.get, cost.words) if share
+        ]
+        sizes = "".join(f"{found.count(share):8}" for share in LINE_SHARES)
         wall, cpu = sum(cost.wall_s for cost in each), sum(cost.cpu_s for cost in each)
-        print(f"{name:8} found {found / sum(map(len, truths)):6.1%}   wall {wall:6.1f} s   cpu {cpu:6.1f} s")
+        print(f"{name:8}{len(found):8}{sizes}{wall:9.1f}{cpu:8.1f}")
 
 
 def plain_way(threads: int) -> Way:
@@ -160,24 +165,29 @@ def _sure_words(readings: Iterable[Word | TextTrack]) -> set[str]:
     return {word for text in sure for word in re.findall(r"[^\W_]{2,}", text)}
 
 
-def with_words(picture: Pixels, chance: random.Random) -> tuple[Pixels, set[str]]:
-    """The picture with a line of two words in each of several sizes, and the words."""
-    image = Image.fromarray(picture)
-    height, width = picture.shape[:2]
-    truth: set[str] = set()
+def with_words(frames: Sequence[Frame], chance: random.Random) -> tuple[list[Frame], dict[str, float]]:
+    """The frames at 720 lines with a line of two words in each of several sizes, and the words with their sizes."""
+    height, width = 720, round(frames[0].pixels.shape[1] * 720 / frames[0].pixels.shape[0])
+    images = [Image.fromarray(frame.pixels).resize((width, height), Image.Resampling.BICUBIC) for frame in frames]
+    words, truth, top = chance.sample(VOCABULARY, 2 * len(LINE_SHARES)), dict[str, float](), 0
     for row, share in enumerate(LINE_SHARES):
-        words = chance.sample(VOCABULARY, 2)
+        shown = words[2 * row : 2 * row + 2]
         # A letter takes about three quarters of the nominal size.
-        font = ImageFont.load_default(max(6, round(height * share * 1.35)))
-        if font.getlength(" ".join(words)) > width - 8:
-            words = words[:1]
-        left = chance.randint(4, max(4, int(width - 4 - font.getlength(" ".join(words)))))
-        top = int((row + 0.2) * height / len(LINE_SHARES))
-        bright = picture[top : top + height // 10, left : left + width // 2].mean() > 140
-        ink = (10, 10, 30) if bright else (255, 255, 240)
-        ImageDraw.Draw(image).text((left, top), " ".join(words), font=font, fill=ink)
-        truth.update(words)
-    return np.array(image), truth
+        font = ImageFont.load_default(round(height * share * 1.35))
+        if font.getlength(" ".join(shown)) > width - 8:
+            shown = shown[:1]
+        room = max(4, int(width - 4 - font.getlength(" ".join(shown))))
+        left, top = chance.randint(4, room), top + round(0.05 * height)
+        lasts = min(len(frames), chance.choice([1, 1, 2, 3, 5, len(frames)]))
+        first, step = chance.randint(0, len(frames) - lasts), chance.choice([0, 0, 0.03, -0.02]) * width
+        behind = images[first].crop((left, top, left + width // 2, top + height // 10)).convert("L")
+        ink = (10, 10, 30) if np.asarray(behind).mean() > 140 else (255, 255, 240)
+        for place, image in enumerate(images[first : first + lasts]):
+            now = min(max(4, left + step * place), room)
+            ImageDraw.Draw(image).text((now, top), " ".join(shown), font=font, fill=ink)
+        truth |= dict.fromkeys(shown, share)
+        top += round(1.75 * share * height)
+    return [Frame(frame.time_s, np.array(image)) for frame, image in zip(frames, images, strict=True)], truth
 
 
 def what_is_text(clips: dict[str, list[Frame]], reader: TextReader, font: Path | None) -> None:

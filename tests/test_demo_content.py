@@ -22,7 +22,10 @@ from evenreel.demo import (
     run_demo,
 )
 from evenreel.encoders import load_encoder
+from evenreel.library.search.meaning import ENOUGH
 from evenreel.library.search.result import SearchResult
+from evenreel.library.store.vectors import left_out_z, null_queries
+from evenreel.meaning import WORDLLAMA, load_text_model
 from evenreel.planted import draw_frame
 from evenreel.types import Encoder, FloatArray
 
@@ -113,6 +116,20 @@ def test_the_suggested_searches_have_answers() -> None:
     looks = {f"a {s.subject.colour} {s.subject.shape} in the {s.background}" for s in scenes}
     assert MORE_TO_SEE in looks
     assert MORE_TO_READ.upper() in {sign.text for s in scenes if _source(s) == "camera" for sign in s.signs}
+
+
+@pytest.mark.parametrize("query", [query for query in DEMO_QUERIES if query.said], ids=lambda query: query.text)
+def test_what_is_said_is_found_in_other_words_among_all_clips(query: DemoQuery) -> None:
+    """By the rule of searches, on the texts of all sixty clips."""
+    pytest.importorskip("wordllama", reason="the extra meaning is not installed")
+    model = load_text_model(WORDLLAMA)
+    said = [" ".join(one.said) for one in DEMO_QUERIES if one.said]
+    texts = [*said, *(" ".join(sign.text for sign in scene.signs) for scene in demo_scenes().values() if scene.signs)]
+    bank, (asked,) = (model.encode(some) @ model.encode(texts).T for some in (null_queries(), [query.text]))
+    z = (asked - bank.mean(0)) / bank.std(0)
+    assert z.argmax() == said.index(" ".join(query.said))
+    assert np.mean(left_out_z(bank.astype(np.float64)).max(1) < z.max()) >= ENOUGH
+    assert not set(query.text.split()) & set(" ".join(said).lower().replace(".", "").split()) - {"a"}
 
 
 def test_the_whole_demo_finds_what_it_looks_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,7 +72,7 @@ class IndexSettings:
             none for a new one; another one takes its place. It needs the extra `torch`.
         meaning: model that compares what is said, written and captioned with a query by its meaning: `wordllama` (extra
             `meaning`), a hub id or a folder; `auto` is the library's own, and wordllama for a new one where it is
-            installed; another one encodes all texts anew, and none compares words alone.
+            installed; another one encodes all texts anew, and none compares words alone until one is named.
         ignore: pattern of files and folders to ignore from now on, in the syntax of gitignore; the library keeps it.
         unignore: pattern to keep no longer.
         passes: 1 reads pictures, words and speech of a file together; 2 reads the pictures of all files first, so that

@@ -66,7 +66,7 @@ DEMO_QUERIES = (
         ("The engine makes a strange noise.", "Our mechanic will repair the brakes tomorrow."),
     ),
     DemoQuery(
-        "a hurt knee",
+        "medical treatment",
         "the same, in another clip",
         _HEART,
         ("The doctor looked at her broken leg.", "Take this medicine twice a day."),

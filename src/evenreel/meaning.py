@@ -93,15 +93,17 @@ def _missing(folder: Path) -> list[str]:
 class TextModel:
     """Encodes texts by their meaning; made by `load_text_model`."""
 
-    def __init__(self, encoder_id: str, weights_hash: str, encode: Encode) -> None:
-        self.encoder_id, self.weights_hash, self._encode = encoder_id, weights_hash, encode
+    def __init__(self, found: ModelFiles, encode: Encode) -> None:
+        self.encoder_id, self.weights_hash = found.encoder_id, found.digest()
+        self._folder, self._encode = found.folder, encode
         self.dimension = encode(["a text"]).shape[1]
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
         """Encode texts as rows of unit length (N, D); one that no word of is known lies on the diagonal."""
         rows = np.zeros((len(texts), self.dimension), np.float32)
-        for start in range(0, len(texts), AT_ONCE):
-            rows[start : start + AT_ONCE] = self._encode(list(texts[start : start + AT_ONCE]))
+        with of_model(self._folder, "cannot encode a text"):
+            for start in range(0, len(texts), AT_ONCE):
+                rows[start : start + AT_ONCE] = self._encode(list(texts[start : start + AT_ONCE]))
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         if not np.isfinite(lengths).all():
             raise EncoderError(f"The model {self.encoder_id} gave a vector of a text that is no number; name another.")
@@ -119,7 +121,7 @@ def load_text_model(name: str) -> TextModel:
     found = locate_text_model(name)
     with of_model(found.folder, "cannot be loaded"):
         make = _table if found.encoder_id == WORDLLAMA else _static if found.is_static else _sentences
-        return TextModel(found.encoder_id, found.digest(), make(found))
+        return TextModel(found, make(found))
 
 
 def _table(found: ModelFiles) -> Encode:

@@ -110,6 +110,11 @@ def test_subtitles_begin_with_their_cut(place: Path, tmp_path: Path) -> None:
         assert [cue.content for cue in cues] == ["The tram is late.", "Here it comes."]
         expected = [max(0.0, 1.2 - float(start_s)), 3.0 - float(start_s)]
         assert [cue.start.total_seconds() for cue in cues] == pytest.approx(expected, abs=0.002)
+    (tmp_path / "25" / "tram 00.00.01.400-00.00.03.500.srt").unlink()
+    done = export(place, *stretch, "--exact", "--format", "srt", "--format", "clip", out=tmp_path / "25")
+    assert done.returncode == 0, done.stderr
+    named = [f"tram 00.00.01.400-00.00.03.500{end}" for end in (" (2).mp4", " (2).srt", ".mp4")]
+    assert names(tmp_path / "25") == named  # what is said in a cut has its name
 
 
 def test_what_search_printed_is_taken_from_a_file_and_from_standard_input(place: Path, tmp_path: Path) -> None:
@@ -198,6 +203,7 @@ def test_a_folder_that_may_not_be_written_is_one_sentence(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(**_: object) -> None:
+        monkeypatch.undo()
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("evenreel.handover.taking.tempfile.TemporaryDirectory", refused)

@@ -179,3 +179,6 @@ def test_a_stranger_is_not_answered_and_no_note_leads_elsewhere(library: Path) -
     place.write_text(json.dumps(note | {"host": "192.0.2.1"}), encoding="utf-8")
     place.chmod(0o600)
     assert local.read_note(library) is None
+    for damaged in (*({name: 5} for name in note), {"host": []}, {"files": [5]}, {"port": 99_999}):
+        place.write_text(json.dumps(note | damaged), encoding="utf-8")
+        assert local.ask(library, {}) is None, damaged

@@ -116,6 +116,18 @@ def test_an_export_with_other_vectors_is_not_kept_and_an_old_record_stays(
     assert isinstance(load_encoder(str(clip_copy)), OnnxEncoder)
 
 
+def test_what_a_kill_leaves_of_an_export_is_no_part_of_the_next(
+    clip_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("tempfile.TemporaryDirectory._rmtree", lambda *_, **__: None)
+        patch.setattr(export, "LOWEST_COSINE", 1.1)
+        with pytest.raises(EncoderError, match="at worst"):
+            export.export_onnx(str(clip_copy), clip_copy)
+    export.export_onnx(str(clip_copy), clip_copy)
+    assert isinstance(load_encoder(str(clip_copy)), OnnxEncoder)
+
+
 @pytest.mark.parametrize("place", [".", "onnx"])
 def test_graphs_that_are_there_are_left_alone(clip_copy: Path, place: str) -> None:
     (clip_copy / place).mkdir(exist_ok=True)

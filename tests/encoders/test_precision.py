@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import shutil
 import subprocess
 import sys
@@ -106,10 +107,14 @@ def test_a_library_keeps_the_precision_that_it_was_made_in(exported: Path, tmp_p
     write_folder(tmp_path / "videos", 3)
     report = index_folders(tmp_path / "videos", tmp_path / "library", IndexSettings(read_text=False))
     assert report.indexed == 1
-    write_folder(tmp_path / "videos", 4)
-    for other in (IndexSettings(str(exported)), IndexSettings(precision="float32")):
-        with pytest.raises((LibraryError, UsageError), match="int8"):
-            index_folders(tmp_path / "videos", tmp_path / "library", other)
+    for count in (3, 4):  # also where no file is new
+        write_folder(tmp_path / "videos", count)
+        for other in (IndexSettings(str(exported)), IndexSettings(precision="float32")):
+            with pytest.raises((LibraryError, UsageError), match="int8"):
+                index_folders(tmp_path / "videos", tmp_path / "library", other)
+    index_folders(tmp_path / "videos", tmp_path / "exact", IndexSettings(str(exported), read_text=False))
+    with pytest.raises(LibraryError, match=r"#int8 has other weights.*leave --model and --precision out"):
+        index_folders(tmp_path / "videos", tmp_path / "exact", IndexSettings(str(exported), precision="int8"))
 
 
 def test_the_hubs_graphs_in_int8_stand_in_for_the_default_with_torch_too(exported: Path, tmp_path: Path) -> None:
@@ -195,19 +200,24 @@ def test_a_tokenizer_of_few_pieces_cuts_captions_as_the_whole_one(large: Path, c
 
 
 def test_the_whole_tokenizer_is_asked_where_the_small_one_could_differ(large: Path, tmp_path: Path) -> None:
+    def lowered(tokenizer: Any) -> Any:
+        onnx_encoder.lower_case(tokenizer)
+        return tokenizer
+
     def small(captions: list[str], path: Path = large / "pieces") -> object:
-        return onnx_encoder.small_tokenizer(path, captions, lambda tokenizer: tokenizer)
+        return onnx_encoder.small_tokenizer(path, captions, lowered)
 
     assert small(["a" * 300, "b" * 101]) is None and small(["a"], tmp_path / "none") is None
     (tmp_path / "damaged").write_bytes(b"SQLite format 3\0" + bytes(100))
     assert small(["a"], tmp_path / "damaged") is None
-    rules = (large / "tokenizer.json").read_text(encoding="utf-8")
-    mark = '{"id": 1, "content": "<eos>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false'
-    (tmp_path / "tokenizer.json").write_text(
-        rules.replace('"added_tokens": []', f'"added_tokens": [{mark}, "special": true}}]'), encoding="utf-8"
-    )
+    rules = json.loads((large / "tokenizer.json").read_text(encoding="utf-8"))
+    of_mark = dict.fromkeys(("single_word", "lstrip", "rstrip", "special"), False)
+    marks = [{"id": 1, "content": "<eos>", "normalized": False}, {"id": 2, "content": "Red", "normalized": True}]
+    rules["added_tokens"] = [of_mark | mark for mark in marks]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(rules), encoding="utf-8")
     assert onnx_encoder.write_pieces(tmp_path / "tokenizer.json", tmp_path / "marked")
-    assert small(["a<eos>b"], tmp_path / "marked") is None and small(["ab"], tmp_path / "marked") is not None
+    assert small(["a<eos>b"], tmp_path / "marked") is small(["a red ball"], tmp_path / "marked") is None
+    assert small(["ab"], tmp_path / "marked") is not None
     assert not onnx_encoder.write_pieces(BUILTIN_FOLDER / "tokenizer.json", tmp_path / "tiny")
 
 
@@ -222,9 +232,25 @@ def test_a_model_that_was_read_well_is_not_hashed_again_until_a_file_changes(
         patch.setattr(Checkpoint, "digest", lambda self: pytest.fail("hashed again"))
         for name, expected in hashes.items():
             assert load_encoder(str(folder), precision=name).weights_hash == expected
+    for name, value in (("loading.installed", lambda package: False), ("encoder.__version__", "another")):
+        with monkeypatch.context() as patch:  # another form may be read then, or hashed in another way
+            patch.setattr(f"evenreel.encoders.{name}", value)
+            kept = set((tmp_path / "cache").rglob("*"))
+            assert load_encoder(str(folder)).weights_hash == hashes["float32"]
+            assert len(set((tmp_path / "cache").rglob("*")) - kept) == 1
+    for damaged in (b"\xff", b"graphs", b""):
+        for path in (tmp_path / "cache").rglob("models/*"):
+            path.write_bytes(damaged)
+        assert load_encoder(str(folder)).weights_hash == hashes["float32"]
     settings_file = folder / "config.json"
     settings_file.write_text(settings_file.read_text().replace("{", '{"note": 1, ', 1))
     assert load_encoder(str(folder)).weights_hash != hashes["float32"]
+    (folder / "onnx" / "parts" / "more").mkdir(parents=True)
+    graph, weights = folder / "onnx" / "vision_model.onnx", folder / "onnx" / "parts" / "more" / "weights"
+    onnx.save(onnx.load(str(graph)), str(graph), save_as_external_data=True, location="parts/more/weights")
+    before = load_encoder(str(folder)).weights_hash
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")
+    assert load_encoder(str(folder)).weights_hash != before
     assert folder_here(str(folder)) == folder_here(f"{folder}#int8") == folder
     assert known_models().find("default#int8") == known_models().find("default")
 

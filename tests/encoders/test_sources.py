@@ -358,7 +358,7 @@ def test_the_table_is_whole() -> None:
 def test_how_much_is_downloaded_is_known_without_the_network(
     checkpoints: dict[str, Path], tmp_path: Path, cache: Path, no_sockets: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sizes = {None: 1_500_000_000, "fast": 1_500_000_000, "best": 1_600_000_000, "builtin": 0, "org/tiny": None}
+    sizes = {DEFAULT_MODEL: 1_500_000_000, "fast": 1_500_000_000, "best": 1_600_000_000, "builtin": 0, "org/tiny": None}
     assert {name: loading.download_bytes(name) for name in sizes} == sizes
     assert (folder_here("builtin"), folder_here(str(tmp_path)), folder_here("best")) == (BUILTIN_FOLDER, tmp_path, None)
     with pytest.raises(EncoderError, match="one of the names that `evenreel models` lists"):
@@ -367,7 +367,7 @@ def test_how_much_is_downloaded_is_known_without_the_network(
     assert (speech_bytes("org/tiny"), speech_bytes(None)) == (None, 0)
     monkeypatch.setattr(loading, "installed", lambda package: False)
     in_cache(cache, checkpoints["clip"], DEFAULT_MODEL, COMMIT)
-    assert loading.download_bytes(None) == 1_500_000_000  # what is here needs torch, so its export is wanted
+    assert loading.download_bytes(DEFAULT_MODEL) == 1_500_000_000  # what is here needs torch, so its export is wanted
     in_cache(cache, alone(tmp_path / "graphs"), "onnx-community/siglip2-base-patch16-224-ONNX", COMMIT)
     assert loading.download_bytes("default") == 0
     assert no_sockets == []

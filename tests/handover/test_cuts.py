@@ -281,7 +281,7 @@ def test_a_rate_that_editors_do_not_know_is_kept_and_counted_at_one_that_they_do
     path = write_film(tmp_path / "a.mp4", Film(range(60), time_base=Fraction(1, 12), options=gop(12)))
     facts = FileFacts.from_json(facts_of(path))
     assert (facts.fps, facts.own_fps, facts.frames(Fraction(1), Fraction(2))) == (24, 12, range(24, 48))
-    assert facts.note == "has 12 frames a second, which editing programs do not know; they are counted at 24"
+    assert facts.note == "has 12 frames a second, which no editing program knows; they are counted at 24"
     exact = shown(cut(path, Fraction(1), Fraction(2), exact=True).path)
     assert exact == [(number, Fraction(number - 12, 12)) for number in range(12, 24)]
 

@@ -6,7 +6,7 @@ import os
 import random
 import urllib.parse
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -30,7 +30,7 @@ from evenreel.handover.picks import (
     Take,
     checked,
     file_stem,
-    free_path,
+    give_name,
     picks_of,
     stretches_of,
     widened,
@@ -342,6 +342,9 @@ def test_the_stretches_of_a_result_are_those_of_its_answer() -> None:
     every = picks_of(result, every_moment=True, others=True)
     expected = [(2.0, 4.0, 1), (5.0, 9.0, 1), (1.0, 4.0, 2)]
     assert [(one.start_s, one.end_s, one.reason["rank"]) for one in every] == expected
+    for line, words in (((6.0, 8.0), ["late again"]), ((0.0, 0.0), [])):  # in other words: said, or in its caption
+        result["hits"][0]["meaning"] = {"text": "late again", "start_s": line[0], "end_s": line[1]}
+        assert [one.reason["words"] for one in picks_of(result, every_moment=True)] == [[], words]
 
 
 @pytest.mark.parametrize(
@@ -399,9 +402,21 @@ def test_any_text_becomes_one_name(text: str) -> None:
     assert file_stem(stem) == stem
 
 
-def test_a_name_that_is_taken_is_numbered_whatever_its_case(tmp_path: Path) -> None:
+def test_a_name_that_is_taken_is_numbered_whatever_its_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that another export takes while this one looks."""
     (tmp_path / "Tram.mp4").touch()
     (tmp_path / "tram (2).mp4").touch()
-    assert free_path(tmp_path, "tram", ".mp4") == tmp_path / "tram (3).mp4"
-    assert free_path(tmp_path, "tram", ".srt") == tmp_path / "tram.srt"
-    assert free_path(tmp_path / "new", "tram", ".mp4") == tmp_path / "new" / "tram.mp4"
+    own = Path.iterdir
+
+    def taken_behind_it(folder: Path) -> Iterator[Path]:
+        yield from list(own(folder))
+        (tmp_path / "tram (3).mp4").write_text("another's")
+
+    monkeypatch.setattr(Path, "iterdir", taken_behind_it)
+    (tmp_path / "made").write_text("mine")
+    path = give_name(tmp_path / "made", tmp_path, "tram", ".mp4")
+    assert (path.name, path.read_text(), (tmp_path / "made").exists()) == ("tram (4).mp4", "mine", False)
+    assert (tmp_path / "tram (3).mp4").read_text() == "another's"
+    monkeypatch.setattr(os, "link", lambda *_: os.rmdir(tmp_path / "nowhere"))  # a disk without links
+    path.rename(tmp_path / "made")
+    assert give_name(tmp_path / "made", tmp_path, "tram", ".srt").read_text() == "mine"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import csv
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -206,6 +206,22 @@ def test_what_texts_mean_is_verified_repaired_and_published(videos: Path) -> Non
         assert names(published.search("fixing a car"))[0] == "garage"
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), EncoderError("Its files are damaged.")])
+def test_a_repair_that_ends_before_texts_are_encoded_leaves_them_to_the_next_run(
+    videos: Path, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(store: object) -> None:
+        raise error
+
+    library, is_killed = videos.parent / "library", isinstance(error, KeyboardInterrupt)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt) if is_killed else nullcontext():
+        patch.setattr("evenreel.library.check.update_meanings", fail)
+        repair(library)
+    assert (verify(library), rows(videos)) == ([], {})
+    assert index(videos).meanings == 6
+    assert len(list(library.glob("meanings.*"))) == 1
+
+
 def test_without_a_model_words_alone_are_searched_and_the_library_says_so(
     videos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,7 +238,47 @@ def test_without_a_model_words_alone_are_searched_and_the_library_says_so(
     index(videos, meaning=None)
     assert rows(videos) == {}
     assert not list((videos.parent / "library").glob("meanings.*"))
-    assert index(videos).meanings == 6
+    assert index(videos).did_nothing, "it stays off until a model is named"
+    repair(videos.parent / "library")
+    with open_library(videos.parent / "library") as opened:
+        assert not any("meaning" in one for one in opened.notices())
+        assert opened.stats().meaning is None
+    assert index(videos).did_nothing
+    assert index(videos, meaning=WORDLLAMA).meanings == 6
+
+
+def test_texts_without_a_letter_load_no_model(videos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    say(videos / "garage.srt", "12:30")
+    assert index(videos).meanings == 0
+    monkeypatch.setattr(meanings, "load_text_model", None)
+    assert index(videos).did_nothing
+
+
+def test_a_row_of_a_file_that_is_damaged_does_not_end_a_run(videos: Path) -> None:
+    index(videos, meaning=None)
+    (videos / "metadata.csv").unlink()
+    with closing(sqlite3.connect(videos.parent / "library" / "catalog.sqlite")) as catalog:
+        catalog.execute("UPDATE files SET metadata = '{' WHERE name = 'captioned.mp4'")
+        catalog.commit()
+    assert index(videos, meaning=WORDLLAMA).meanings == 5
+
+
+@pytest.mark.parametrize("broken", ["model", "matrix"])
+def test_a_search_goes_on_by_words_and_says_so_where_model_or_matrix_fail(
+    videos: Path, broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if broken == "model":
+
+        def fail(texts: list[str]) -> None:
+            raise IndexError("a piece of a word that has no vector")
+
+        monkeypatch.setattr(load_text_model(WORDLLAMA), "_encode", fail)
+    else:
+        (vectors,) = (videos.parent / "library").glob("meanings.*.f16")
+        vectors.write_bytes(vectors.read_bytes()[:100])
+    found = search(videos, "mechanic")
+    assert names(found) == ["garage"]
+    assert any(notice.startswith("The search went on without the model wordllama: ") for notice in found.notices)
 
 
 def test_a_library_that_was_made_before_texts_had_a_meaning_gets_it_by_its_next_run(videos: Path) -> None:
@@ -231,6 +287,8 @@ def test_a_library_that_was_made_before_texts_had_a_meaning_gets_it_by_its_next_
     with closing(sqlite3.connect(library / "catalog.sqlite")) as catalog:
         catalog.execute("DROP TABLE meaning_rows")
         catalog.execute("DROP TABLE meaning_null_scores")
+        catalog.execute("DELETE FROM meta WHERE key GLOB 'meaning_*'")
+        catalog.commit()
     assert verify(library) == []
     assert names(search(videos, "mechanic")) == ["garage"]
     with open_library(library) as opened:
@@ -257,7 +315,7 @@ def test_another_model_encodes_all_texts_anew(videos: Path, monkeypatch: pytest.
 WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "car", "mechanic", "brakes", "engine", "doctor", "leg")
 
 
-def static_model(folder: Path) -> str:
+def write_static(folder: Path, seed: int = 0) -> str:
     """A table of model2vec in which what has to do with cars lies together."""
     from model2vec import StaticModel
     from tokenizers import Tokenizer
@@ -267,7 +325,7 @@ def static_model(folder: Path) -> str:
 
     tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]"))
     tokenizer.normalizer, tokenizer.pre_tokenizer = Lowercase(), Whitespace()
-    vectors = np.random.default_rng(0).standard_normal((len(WORDS), 32)).astype(np.float32)
+    vectors = np.random.default_rng(seed).standard_normal((len(WORDS), 32)).astype(np.float32)
     vectors[4:8] += 4 * vectors[4]
     StaticModel(vectors, tokenizer).save_pretrained(folder)
     return str(folder)
@@ -275,7 +333,7 @@ def static_model(folder: Path) -> str:
 
 def test_a_table_of_model2vec_takes_the_place_of_the_default(videos: Path, tmp_path: Path) -> None:
     pytest.importorskip("model2vec")
-    name = static_model(tmp_path / "static")
+    name = write_static(tmp_path / "static")
     report = index(videos, meaning=name)
     assert report.meanings == 6
     with open_library(videos.parent / "library") as opened:
@@ -283,6 +341,11 @@ def test_a_table_of_model2vec_takes_the_place_of_the_default(videos: Path, tmp_p
         first, *_ = opened.search("car").hits
         assert first.meaning is not None and first.meaning.text == "Our mechanic will repair the brakes tomorrow."
     assert index(videos).did_nothing, "the library keeps its model"
+    repair(videos.parent / "library")
+    assert index(videos).did_nothing, "a repair keeps it too"
+    write_static(Path(name), seed=1)
+    assert index(videos).meanings == 6
+    assert index(videos).did_nothing, "files that change are read once"
     shutil.rmtree(name)
     load_text_model.cache_clear()
     with open_library(videos.parent / "library") as opened:

@@ -24,7 +24,7 @@ from evenreel.errors import UsageError
 from evenreel.media import open_video, parse_rule
 from evenreel.onscreen import TextReader, TextSettings, VideoText
 from evenreel.onscreen.reader import FileReader, follow, grouped, without_shapes
-from evenreel.onscreen.scene import Models, SheetReader, close_shape, ways_to_read
+from evenreel.onscreen.scene import Models, RapidRecognizer, SheetReader, close_shape, crop, ways_to_read
 from evenreel.planted import Entity, Scene, SignBoard, write_scene
 from evenreel.types import FloatArray, Frame, Pixels, TextTrack, Word
 from tests.media_files import Film, gop, steady, write_film
@@ -103,6 +103,13 @@ def test_a_picture_without_text_gets_no_close_look() -> None:
     bench.show(0.0, wall())
     close = close_shape((HEIGHT, WIDTH), TextSettings())
     assert len(bench.detector.seen) == 1 and bench.detector.seen[0] < close[0] * close[1] / 5
+
+
+def test_a_glance_costs_no_more_in_a_larger_picture() -> None:
+    for shape in [(HEIGHT, WIDTH), (1080, 1920), (2160, 3840)]:
+        bench = Bench()
+        bench.show(0.0, wall(shape=shape))
+        assert bench.detector.seen == [256 * 448]
 
 
 def test_a_sign_from_2_to_5_seconds_is_one_track_with_these_times() -> None:
@@ -212,6 +219,31 @@ def read(reader: TextReader, picture: Pixels) -> list[str]:
 def test_a_drawn_line_is_read_with_its_spaces_and_when_it_is_turned(reader: TextReader) -> None:
     assert read(reader, drawn("The harbour is closed", 22)) == ["The harbour is closed"]
     assert read(reader, np.ascontiguousarray(np.rot90(drawn("HARBOUR", 40), k=-1))) == ["HARBOUR"]
+
+
+@pytest.fixture(scope="module")
+def recognizer() -> RapidRecognizer:
+    return RapidRecognizer(1)
+
+
+def test_a_short_line_is_read_the_same_alone_and_beside_longer_ones(recognizer: RapidRecognizer) -> None:
+    short, long = (drawn(text, 40)[145:205, 140:] for text in ("EXIT", "The harbour is closed"))
+    short = short[:, :120]
+    alone = recognizer.read([short])
+    assert alone[0][0] == "EXIT"
+    assert recognizer.read([long, short, long])[1] == alone[0]
+
+
+def test_a_line_whose_last_letter_the_detector_cut_in_half_is_read_whole(recognizer: RapidRecognizer) -> None:
+    left, top, right, bottom = ImageFont.load_default(40).getbbox("lantern")
+    end = right - 0.25 * (bottom - top)
+    quad = np.array([[left, top], [end, top], [end, bottom], [left, bottom]], np.float32) + 150
+    picture = drawn("lantern", 40)
+    assert recognizer.read([crop(picture, quad)])[0][0] == "lantern"
+    # The same line as it runs downwards: a quarter turn of the picture and of its corners.
+    turned = np.stack([HEIGHT - quad[:, 1], quad[:, 0]], axis=1)[[3, 0, 1, 2]].astype(np.float32)
+    (way,) = ways_to_read(crop(np.ascontiguousarray(np.rot90(picture, k=-1)), turned))
+    assert recognizer.read([way])[0][0] == "lantern"
 
 
 @pytest.mark.parametrize(("height", "width", "turned"), [(48, 200, [False]), (48, 48, [False]),

@@ -125,7 +125,7 @@ def _show_report(report: IndexReport, library: Path) -> None:
             (report.recognised, "file", "recognised by content (moved, copied or touched)"),
             (report.moved, "file", "moved, now known by another name"),
             (report.missing, "file", "marked as missing"),
-            (report.subtitles, "subtitle file or stream", "read"),
+            (report.subtitles, "subtitle track", "read"),
             (report.heard, "clip", "heard"),
             (report.sounds, "clip", "listened to for sounds"),
             (report.meanings, "clip", "with texts to be found by meaning"),

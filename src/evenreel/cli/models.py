@@ -102,7 +102,7 @@ def _export(name: str, out: Path, precision: str, as_json: bool) -> None:
     if record.precision != "float32":
         console().print(
             f"In {record.precision} it is {record.lower:.4f}, of made-up pictures and captions: what that costs "
-            f"a search is not known. evenreel index FOLDER --model {safe(out)} --precision {record.precision}"
+            f"a search is not known. To use it: evenreel index FOLDER --model {safe(out)}#{record.precision}"
         )
 
 
@@ -158,7 +158,7 @@ def _facts(model: KnownModel) -> list[str]:
     parts = (
         model.family and f"{model.family}, {model.kind}",
         size and (f"{size / 1000:g}B parameters" if size >= 1000 else f"{size:g}M parameters"),
-        model.file_bytes and f"about {byte_size(model.file_bytes)}",
+        model.file_bytes and f"about {byte_size(model.file_bytes)}{' in float32' if '#' in model.id else ''}",
         model.licence + (", needs --accept-licence" if model.non_commercial else ""),
         model.languages,
         model.dimension and f"{model.dimension:,} numbers",

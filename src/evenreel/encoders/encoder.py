@@ -29,6 +29,7 @@ from evenreel.encoders.checkpoint import TOKENIZER, TOKENIZER_SETTINGS, Checkpoi
 from evenreel.errors import EncoderError, EvenreelError, UsageError
 from evenreel.files import replacing
 from evenreel.types import FloatArray, Pixels, TextEmbedding, WindowRule
+from evenreel.version import __version__
 
 log = logging.getLogger("evenreel")
 
@@ -565,12 +566,12 @@ _MARK = re.compile(r"<.+>|\[.+\]")  # such as that of padding, or of a byte
 
 
 def cached_by(files: Iterable[Path], what: str) -> Path:
-    """Where the cache folder keeps what is known of some files, as they are now."""
+    """Where the cache folder keeps what this version knows of some files, as they are now."""
     from platformdirs import user_cache_path
 
     found = [(str(path), os.stat(path)) for path in files]
     states = [(path, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for path, one in found]
-    digest = hashlib.sha256(repr((what, states)).encode("utf-8", "surrogateescape")).hexdigest()
+    digest = hashlib.sha256(repr((__version__, what, states)).encode("utf-8", "surrogateescape")).hexdigest()
     return user_cache_path("evenreel") / "models" / digest
 
 
@@ -593,7 +594,6 @@ def write_pieces(tokenizer: Path, out: Path) -> bool:
     if (unknown := model.get("unk_token")) is not None:
         always[unknown] = vocabulary[unknown]
     rules["model"] = {**model, "vocab": always, "merges": []}
-    out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as part, contextlib.closing(sqlite3.connect(part)) as store, store:
         store.execute("CREATE TABLE rules(content TEXT, longest INTEGER)")
         store.execute("CREATE TABLE pieces(piece TEXT PRIMARY KEY, number INTEGER) WITHOUT ROWID")
@@ -605,13 +605,7 @@ def write_pieces(tokenizer: Path, out: Path) -> bool:
 
 
 def small_tokenizer(path: Path, captions: Sequence[str], set_up: Callable[[Any], Any]) -> Any | None:
-    """Open a tokenizer that cuts these captions as the whole one does; None where that takes the whole one.
-
-    Args:
-        path: the file of pieces.
-        captions: sentences, few of them.
-        set_up: makes a tokenizer normalise, cut and fill up captions as its model was trained, and returns it.
-    """
+    """Open a tokenizer by a file of pieces that cuts these captions as the whole one does; None where it may not."""
     from tokenizers import Tokenizer
 
     if sum(map(len, captions)) > MOST_LETTERS or not path.is_file():
@@ -623,9 +617,12 @@ def small_tokenizer(path: Path, captions: Sequence[str], set_up: Callable[[Any],
         content, longest = store.execute("SELECT content, longest FROM rules").fetchone()
         rules = json.loads(content)
         empty, vocabulary = set_up(Tokenizer.from_str(content)), rules["model"]["vocab"]
-        texts = [empty.normalizer.normalize_str(one) if empty.normalizer else one for one in captions]
-        if any(one["content"] in text for one in rules.get("added_tokens", ()) for text in (*captions, *texts)):
-            return None  # around which a caption is cut before it is normalised
+        normalised = empty.normalizer.normalize_str if empty.normalizer else str
+        texts, added = [normalised(one) for one in captions], rules.get("added_tokens", ())
+        marks = [one["content"] for one in added]  # around which a caption is cut first
+        marks += [normalised(one["content"]) for one in added if one.get("normalized")]
+        if any(mark in text for mark in marks for text in (*captions, *texts)):
+            return None
         cutter = empty.pre_tokenizer
         parts = [part for text in texts for part, _ in (cutter.pre_tokenize_str(text) if cutter else [(text, ())])]
         inside = {

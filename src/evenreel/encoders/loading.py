@@ -212,9 +212,11 @@ def read_first(folder: Path, device: str, precision: str) -> str:
     """
     if folder == BUILTIN_FOLDER:
         return ""
-    known = cached_by(_files(folder), precision)
-    with contextlib.suppress(OSError):
-        return known.read_text(encoding="ascii")
+    forms = f"{precision} {device in ('auto', 'cpu')} {installed('torch')}"  # by which `_open` chooses one to read
+    known = cached_by(_files(folder), forms)
+    with contextlib.suppress(OSError, ValueError):
+        form, hashed = known.read_text(encoding="ascii").split(" ")  # unless it is damaged
+        return f"{form} {hashed}"
     size = sum(path.stat().st_size for path in _files(folder))
     limits = MediaLimits(stall_timeout_s=LEAST_S + size / 2e7, memory_bytes=LEAST_BYTES + 4 * size)
     worker = Worker("evenreel.encoders.loading:FirstReading", {}, limits)
@@ -231,7 +233,6 @@ def read_first(folder: Path, device: str, precision: str) -> str:
         raise EncoderError(refused)
     if made := told[0]["read"]:
         with contextlib.suppress(OSError):  # it is read in a process of its own again then
-            known.parent.mkdir(parents=True, exist_ok=True)
             write_durably(known, made.encode())
     return str(made)
 
@@ -308,7 +309,9 @@ def _trouble(part: str, step: Mapping[str, Any]) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(path for pattern in ("*", "*/*") for path in folder.glob(pattern) if path.is_file())
+    """All that its hash can be of, also where a folder in it is a link, which `rglob` does not follow."""
+    places = (folder, *folder.iterdir())
+    return sorted({path for place in places for path in place.rglob("*") if path.is_file()})
 
 
 BUILTIN = "builtin"
@@ -376,12 +379,8 @@ def folder_here(name: str) -> Path | None:
     return found if found and not _missing(found, precision) else None
 
 
-def download_bytes(name: str | None) -> int | None:
-    """Return about how much a run with a model (None: the default) downloads; the network is not asked.
-
-    It is 0 where the model is on this machine, and None where its size is not known.
-    """
-    name = name or DEFAULT_MODEL
+def download_bytes(name: str) -> int | None:
+    """Return about how much a run with a model downloads, without the network: 0 if it is here, None if not known."""
     if folder_here(name) is not None:
         return 0
     known = known_models().find(name)

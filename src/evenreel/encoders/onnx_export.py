@@ -53,7 +53,7 @@ _CAPTIONS = (
 )
 
 
-def export_onnx(name: str, out: Path, revision: str | None = None, precision: str = "float32") -> ExportRecord:
+def export_onnx(name: str, out: Path, precision: str = "float32") -> ExportRecord:
     """Export both towers of a checkpoint, and compare vectors of pictures and captions of both ways.
 
     Where `out` is the checkpoint's own folder, the graphs take their weights from its safetensors file. Those of a
@@ -63,7 +63,7 @@ def export_onnx(name: str, out: Path, revision: str | None = None, precision: st
         raise UsageError(f"An export is in {', '.join(ENDINGS)}, not in {precision}.")
     if not installed("onnx"):
         raise EncoderError("An export needs onnx, which is not installed: pip install 'evenreel[torch]'.")
-    _, folder = loading.locate(name, revision)
+    _, folder = loading.locate(name)
     loading.read_first(folder, "cpu", "float32")
     checkpoint = open_checkpoint(folder)
     if checkpoint.kind not in _KINDS:
@@ -93,7 +93,8 @@ def _export_beside(encoder: TowerEncoder, towers: Towers, precision: str) -> Exp
         raise EncoderError(
             f"The model in {folder} has its weights in several files, or no {TOKENIZER}; export it into another folder."
         )
-    with TemporaryDirectory(prefix=".export-", dir=folder) as made:
+    # Beside the folder: of what a kill leaves in it, the next export would be a part.
+    with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as made:
         part = Path(made)
         for path in folder.iterdir():
             if path.is_file() and path.name != RECORD:

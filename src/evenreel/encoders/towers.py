@@ -288,12 +288,11 @@ def _pictures(pixels: Pixels) -> list[Image.Image]:
 
 def load_towers(checkpoint: Checkpoint, device: torch.device, precision: str) -> Towers:
     """Load towers with their tokenizer from a checkpoint; nothing but the checked files of its folder is opened."""
-    kind: type[Towers] = Embedder if checkpoint.family.instructions else Towers
+    kind, load = Embedder if checkpoint.family.instructions else Towers, _load_auto
     if checkpoint.family is OPEN_CLIP:
-        kind = OpenClipTowers
+        kind, load = OpenClipTowers, _load_open_clip
     with quiet(), of_model(checkpoint.folder, "cannot be loaded"):
         try:
-            load = _load_open_clip if checkpoint.family is OPEN_CLIP else _load_auto
             model, tokenizer, processor = load(checkpoint, getattr(torch, precision))
         except ImportError as error:
             needed = str(error).strip().splitlines()[0]

@@ -20,13 +20,7 @@ from evenreel.types import Corpus, FloatArray
 
 
 class ScreenSentences(NamedTuple):
-    """On-screen sentences of V clips.
-
-    Attributes:
-        texts: V times the sentences of O windows, empty where a window has no text.
-        confidence: (V, O) float32, see `evenreel.types.OnScreen`.
-        words_from: source of the words.
-    """
+    """Sentences of O windows of V clips, empty where a window has no text; `confidence` is (V, O) float32."""
 
     texts: tuple[tuple[str, ...], ...]
     confidence: FloatArray
@@ -41,15 +35,7 @@ def read_on_screen(
     fits: Fits,
     changes: WordChanges,
 ) -> ScreenSentences:
-    """Read the on-screen sentences of some clips, as a tokenizer takes them.
-
-    Args:
-        folder: features of the corpus by any encoder, with on-screen text; its vectors are not read.
-        corpus: the clips.
-        clip_ids: V clips of the corpus.
-        rule: sampling rule of the frames in which signs were found.
-        fits: whether the tokenizer takes a sentence whole; the sentences are made anew of the signs.
-        changes: words to leave out or misread.
+    """Read the on-screen sentences of some clips, as a tokenizer takes them: made anew of the signs that `rule` found.
 
     Raises:
         FeaturesError: the folder has no on-screen text by this rule; a clip has no features there, or was set aside; a

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 from evenreel.config import MediaLimits
 from evenreel.errors import UsageError
 from evenreel.files import printable
-from evenreel.media import open_video
 from evenreel.media.opening import open_container
-from evenreel.media.video import DOUBTFUL_S, Demuxer, Source, time_base_of
+from evenreel.media.video import DOUBTFUL_S, Demuxer, Source, probe, time_base_of
 
 if TYPE_CHECKING:
     from av.video.stream import VideoStream
@@ -177,8 +176,7 @@ class FileFacts:
 
 def read_facts(path: str | os.PathLike[str], limits: MediaLimits) -> FileFacts:
     """Read what a file says of its frames, by its header and its first packets."""
-    with open_video(path, limits) as video:
-        info = video.info
+    info = probe(path, limits)
     with closing(Source(path, limits, 1)) as source:
         guessed, average, slack_s = source.stream.guessed_rate, source.stream.average_rate, slack_of(source.stream)
         offset_s = Fraction(source.clock.offset_s).limit_denominator(1_000_000)
@@ -194,9 +192,7 @@ def read_facts(path: str | os.PathLike[str], limits: MediaLimits) -> FileFacts:
     if not steady:
         counted = f"is counted at {float(shown):.6g} frames a second, as its frame rate varies"
     elif shown != fps:
-        counted = (
-            f"has {float(fps):.6g} frames a second, which editing programs do not know; they are counted at {shown}"
-        )
+        counted = f"has {float(fps):.6g} frames a second, which no editing program knows; they are counted at {shown}"
     return FileFacts(
         fps=shown,
         own_fps=fps,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,9 +12,9 @@ from fractions import Fraction
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from evenreel.errors import MediaError, OutputError, UsageError
+from evenreel.errors import MediaError, UsageError
 from evenreel.features import SetAside
-from evenreel.files import printable
+from evenreel.files import printable, sync_file, sync_folder
 from evenreel.handover import LEAST_S, MOST_STRETCHES, HandoverForm
 from evenreel.media.workers import FileStamp
 
@@ -64,17 +65,13 @@ class CheckedTake:
 
 
 def checked(take: Take, facts: FileFacts) -> CheckedTake:
-    pick = take.pick
+    pick, wrong = take.pick, ""
     if not (math.isfinite(pick.start_s) and math.isfinite(pick.end_s)) or pick.end_s <= pick.start_s:
-        raise MediaError(
-            "no_frames", f"the stretch from {pick.start_s:g} to {pick.end_s:g} s is empty; give an end after its start"
-        )
-    if pick.start_s >= facts.duration_s or pick.end_s <= 0:
-        raise MediaError(
-            "no_frames",
-            f"the stretch from {pick.start_s:g} to {pick.end_s:g} s is outside of the clip, which is "
-            f"{float(facts.duration_s):.2f} s long",
-        )
+        wrong = "empty; give an end after its start"
+    elif pick.start_s >= facts.duration_s or pick.end_s <= 0:
+        wrong = f"outside of the clip, which is {float(facts.duration_s):.2f} s long"
+    if wrong:
+        raise MediaError("no_frames", f"the stretch from {pick.start_s:g} to {pick.end_s:g} s is {wrong}")
     start_s, end_s = max(Fraction(0), Fraction(pick.start_s)), min(Fraction(pick.end_s), facts.duration_s)
     return CheckedTake(take, facts, (start_s, end_s))
 
@@ -122,7 +119,7 @@ def _of_hit(rank: int, hit: Mapping[str, Any], every_moment: bool) -> Iterator[P
     duration_s = hit["duration_s"]
     for moment in moments if every_moment else moments[:1]:
         start_s, end_s = widened(float(moment["start_s"]), float(moment["end_s"]), duration_s)
-        texts = (*hit["on_screen"], *hit["said"])
+        texts = filter(None, (*hit["on_screen"], *hit["said"], hit.get("meaning")))
         words = [text["text"] for text in texts if text["start_s"] < end_s and text["end_s"] > start_s]
         found = {"rank": rank, "time_s": float(moment["time_s"])}
         reason = {**found, **{name: hit[name] for name in _OF_HIT}, "words": words}
@@ -170,11 +167,27 @@ def stretch_stem(name: str, start_s: Fraction, end_s: Fraction) -> str:
     return f"{file_stem(PurePath(name).stem)} {clock(start_s)}-{clock(end_s)}"
 
 
-def free_path(folder: Path, stem: str, suffix: str) -> Path:
-    """Return a path in a folder where nothing is yet, numbered where the name is taken; case makes no difference."""
-    here = {path.name.casefold() for path in folder.iterdir()} if folder.is_dir() else set()
+def give_name(made: Path, folder: Path, stem: str, suffix: str) -> Path:
+    """Move a whole file to a name in a folder where nothing is, numbered where it is taken; case makes no difference.
+
+    Two that do so at once get a name each: a link replaces nothing, where the disk has links.
+    """
+    sync_file(made)
+    here = {path.name.casefold() for path in folder.iterdir()}
     numbered = (f"{stem} ({number}){suffix}" for number in itertools.count(2))
-    return folder / next(name for name in itertools.chain([stem + suffix], numbered) if name.casefold() not in here)
+    for name in itertools.chain([stem + suffix], numbered):
+        if name.casefold() in here:
+            continue
+        try:
+            os.link(made, folder / name)
+        except FileExistsError:
+            continue
+        except OSError:
+            made.replace(folder / name)
+        made.unlink(missing_ok=True)
+        break
+    sync_folder(folder)
+    return folder / name
 
 
 @dataclass
@@ -193,8 +206,6 @@ class HandoverReport:
         """Tell why a stretch, or all of a form, is not written."""
         clip_id, name = ("", take) if isinstance(take, str) else (take.pick.clip_id, take.name)
         reason = error.reason if isinstance(error, MediaError) else "failed"
-        if isinstance(error, OutputError) and isinstance(error.__cause__, OSError):
-            error = error.__cause__
         sentence = str(error)
         if isinstance(error, OSError):
             sentence = f"it cannot be written ({(error.strerror or str(error)).lower()}); choose another place"

@@ -16,9 +16,9 @@ import urllib.parse
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from pathlib import Path, PurePath
 from statistics import mode
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,8 +28,8 @@ from PIL import Image, ImageDraw, ImageFont
 from evenreel.config import MediaLimits
 from evenreel.errors import EvenreelError, MediaError, NotFoundError, OutputError
 from evenreel.features.shards import read_still
-from evenreel.files import make_folder, output_file, printable, sync_file, sync_folder
-from evenreel.handover import A_FILE_EACH, READER, SUFFIXES, HandoverForm, HandoverSettings
+from evenreel.files import make_folder, printable
+from evenreel.handover import A_FILE_EACH, FORMS, READER, SUFFIXES, HandoverForm, HandoverSettings
 from evenreel.handover.cuts import SUFFIXES as CUT_SUFFIXES
 from evenreel.handover.cuts import formats_for
 from evenreel.handover.frames import FileFacts, FrameRate
@@ -41,7 +41,7 @@ from evenreel.handover.picks import (
     Take,
     checked,
     file_stem,
-    free_path,
+    give_name,
     stretch_stem,
 )
 from evenreel.library.contents import SameContent, check_unchanged
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from evenreel.library.contents import Located
     from evenreel.speech import Transcript
 
-KIND = {".mkv": "a Matroska file", ".mp4": "an mp4 file"}
 _UNSEEN = Fraction(1, 100)  # less than a frame at 60 a second needs no word
 STALL_S = 30.0  # how long a file may give nothing while its content is compared
 
@@ -68,31 +67,21 @@ def take_away(
     progress: Callable[[float], object] = lambda share: None,
 ) -> HandoverReport:
     """Write stretches of a library's clips into a folder, as cuts, lists for editors, tables, subtitles or a sheet."""
-    limits, missing = MediaLimits(), HandoverReport()
-    takes = takes_of(library, picks, missing)
-    with closing(Worker(READER, {"limits": asdict(limits)}, limits)) as worker:
-        stills = library.path / STILLS
-        known = KnownOfClips(library.transcripts, lambda clip_id, time_s: read_still(stills, clip_id, time_s))
-        handover = Handover(worker, known, settings or HandoverSettings(), progress)
-        written = handover.write(takes, Path(folder), title)
-    written.set_aside[:0] = missing.set_aside
-    return written
-
-
-def takes_of(library: Library, picks: Sequence[Pick], report: HandoverReport) -> list[Take]:
-    same, found = SameContent(STALL_S), list[Take]()
+    limits, report, same, takes = MediaLimits(), HandoverReport(), SameContent(STALL_S), list[Take]()
     for pick in picks:
         try:
             file = _unchanged(library, pick, same)
+            takes.append(Take(pick, file.path, file.path, PurePath(file.path).name, file.stamp))
         except (MediaError, NotFoundError) as error:
-            try:
-                name = printable(library.clip(pick.clip_id).name)
-            except NotFoundError:
-                name = pick.clip_id
+            name = pick.clip_id
+            with suppress(NotFoundError):
+                name = library.clip(pick.clip_id).name
             report.leave_out(Take(pick, "", "", name), error)
-            continue
-        found.append(Take(pick, file.path, file.path, PurePath(file.path).name, file.stamp))
-    return found
+    with closing(Worker(READER, {"limits": asdict(limits)}, limits)) as worker:
+        still = partial(read_still, library.path / STILLS)
+        handover = Handover(worker, library.transcripts, still, settings or HandoverSettings(), report, progress)
+        handover.write(takes, Path(folder), title)
+    return report
 
 
 def _unchanged(library: Library, pick: Pick, same: SameContent) -> Located:
@@ -107,70 +96,65 @@ def _unchanged(library: Library, pick: Pick, same: SameContent) -> Located:
     raise MediaError("unreadable", why)
 
 
-class KnownOfClips(NamedTuple):
+@dataclass
+class Handover:
+    worker: Worker
     transcripts: Callable[[str], Sequence[Transcript]]  # of a clip's id
     still: Callable[[str, float], bytes | None]  # the JPEG that was kept of a clip's id at a time
+    settings: HandoverSettings
+    report: HandoverReport
+    progress: Callable[[float], object] = lambda share: None
 
-
-class Handover:
-    def __init__(
-        self,
-        worker: Worker,
-        known: KnownOfClips,
-        settings: HandoverSettings,
-        progress: Callable[[float], object] = lambda share: None,
-    ) -> None:
-        self._worker, self._known, self._settings, self._progress = worker, known, settings, progress
+    def __post_init__(self) -> None:
         self._facts: dict[str, FileFacts | MediaError] = {}
-        self._files = self._tried = 0
-        self._cut_spans: dict[int, tuple[Fraction, Fraction]] = {}  # what cuts hold, by the take's place
+        self._cuts: dict[int, tuple[str, tuple[Fraction, Fraction]]] = {}  # their names and times, by the take's place
 
-    def write(self, takes: Sequence[Take], folder: Path, title: str) -> HandoverReport:
+    def write(self, takes: Sequence[Take], folder: Path, title: str) -> None:
         """Write the forms; the names of lists come from the title, those of cuts from their files and times."""
-        report = HandoverReport()
         try:
             make_folder(folder)
         except OSError as error:
             why = (error.strerror or str(error)).lower()
             raise OutputError(f"{folder} cannot be written to ({why}); choose another place with --out.") from error
-        ready = self._ready(takes, report)
-        forms = sorted(dict.fromkeys(self._settings.forms), key=lambda form: form != "clip") if ready else []
-        self._files = sum(form in A_FILE_EACH for form in forms) * len(ready)
-        for form in forms:
-            if form in A_FILE_EACH:
-                self._write_each(form, ready, folder, report)
-                continue
+        ready = self._ready(takes)
+        forms = sorted(set(self.settings.forms), key=FORMS.index) if ready else []  # cuts before their subtitles
+        each = [(form, place) for form in forms if form in A_FILE_EACH for place in range(len(ready))]
+        for tried, (form, place) in enumerate(each, 1):
+            one = ready[place]
+            try:
+                made = self._cut(place, one, folder) if form == "clip" else self._subtitled(place, one, form, folder)
+                self.report.files.append(made)
+            except (EvenreelError, OSError) as error:
+                self.report.leave_out(one.take, error)
+            self.progress(tried / len(each))
+        for form in (form for form in forms if form not in A_FILE_EACH):
             for name, listed in by_rate(ready, title) if form == "edl" else [(title, ready)]:
                 try:
-                    content = self._listed(form, listed, title, report)
-                    path = free_path(folder, file_stem(name, "stretches"), SUFFIXES[form])
-                    with output_file(path) as part:
-                        part.write_bytes(content)
-                    report.files.append(path)
+                    content = self._listed(form, listed, title)
+                    self.report.files.append(_put(content, folder, file_stem(name, "stretches"), SUFFIXES[form]))
                 except (EvenreelError, OSError) as error:
-                    report.leave_out(form, error)
-        return report
+                    self.report.leave_out(form, error)
 
-    def _ready(self, takes: Sequence[Take], report: HandoverReport) -> list[CheckedTake]:
+    def _ready(self, takes: Sequence[Take]) -> list[CheckedTake]:
         ready = []
         for take in takes:
             try:
-                pick, more_s = take.pick, self._settings.handles_s
+                pick, more_s = take.pick, self.settings.handles_s
                 longer = replace(pick, start_s=max(0.0, pick.start_s - more_s), end_s=pick.end_s + more_s)
                 ready.append(checked(replace(take, pick=longer), self._facts_of(take)))
             except MediaError as error:
-                report.leave_out(take, error)
+                self.report.leave_out(take, error)
                 continue
-            if ready[-1].facts.note and LISTS.keys() & set(self._settings.forms):
-                report.note(take.name, ready[-1].facts.note)
+            if ready[-1].facts.note and LISTS.keys() & set(self.settings.forms):
+                self.report.note(take.name, ready[-1].facts.note)
             if take.pick.end_s > ready[-1].stretch[1] + _UNSEEN:
-                report.note(take.name, f"ends at {float(ready[-1].stretch[1]):.2f} s, and so does the stretch")
+                self.report.note(take.name, f"ends at {float(ready[-1].stretch[1]):.2f} s, and so does the stretch")
         return ready
 
     def _facts_of(self, take: Take) -> FileFacts:
         if take.path not in self._facts:
             try:
-                ((found, _),) = self._worker.run({"facts": take.path})
+                ((found, _),) = self.worker.run({"facts": take.path})
                 self._facts[take.path] = FileFacts.from_json(found)
             except MediaError as error:
                 self._facts[take.path] = error
@@ -179,88 +163,75 @@ class Handover:
             raise facts
         return facts
 
-    def _listed(self, form: HandoverForm, ready: Sequence[CheckedTake], title: str, report: HandoverReport) -> bytes:
+    def _listed(self, form: HandoverForm, ready: Sequence[CheckedTake], title: str) -> bytes:
         if form == "sheet":
             if len(ready) > MOST_STILLS:
-                report.note("sheet", f"shows the first {MOST_STILLS} of {len(ready):,} stretches, the most that it can")
-            return sheet_jpeg([self._cell(take, report) for take in ready[:MOST_STILLS]], title)
+                self.report.note("sheet", f"shows the first {MOST_STILLS} of {len(ready):,} stretches, all that it can")
+            return sheet_jpeg([self._cell(take) for take in ready[:MOST_STILLS]], title)
         return LISTS[form](ready, title).encode("utf-8", "replace")
 
-    def _write_each(
-        self, form: HandoverForm, ready: Sequence[CheckedTake], folder: Path, report: HandoverReport
-    ) -> None:
-        for place, take in enumerate(ready):
-            try:
-                if form == "clip":
-                    report.files.append(self._cut(place, take, folder, report))
-                else:
-                    report.files.append(self._subtitled(place, take, form, folder))
-            except (EvenreelError, OSError) as error:
-                report.leave_out(take.take, error)
-            self._tried += 1
-            self._progress(self._tried / self._files)
-
-    def _cut(self, place: int, checked: CheckedTake, folder: Path, report: HandoverReport) -> Path:
+    def _cut(self, place: int, checked: CheckedTake, folder: Path) -> Path:
         """Cut a stretch into a hidden folder, and give it its name when it is whole."""
         take, facts = checked.take, checked.facts
         formats = formats_for(facts.container, PurePath(take.path).suffix)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".evenreel-") as scratch:
             made = os.path.join(scratch, "cut")
             task = {"out": made, "stretch": list(map(str, checked.stretch)), "facts": facts.to_json()}
-            wanted = {"encode": take.path} if self._settings.exact else {"copy": take.path, "formats": formats}
-            *_, (said, _) = self._worker.run(task | wanted)
+            wanted = {"encode": take.path} if self.settings.exact else {"copy": take.path, "formats": formats}
+            *_, (said, _) = self.worker.run(task | wanted)
             check_unchanged(take.path, take.stamp)
-            path = free_path(folder, stretch_stem(take.name, *checked.stretch), CUT_SUFFIXES[said["format"]])
-            sync_file(Path(made))
-            os.replace(made, path)
-        sync_folder(folder)
-        self._cut_spans[place] = Fraction(said["starts_s"]), Fraction(said["ends_s"])
+            stem = stretch_stem(take.name, *checked.stretch)
+            path = give_name(Path(made), folder, stem, CUT_SUFFIXES[said["format"]])
+        self._cuts[place] = path.stem, (Fraction(said["starts_s"]), Fraction(said["ends_s"]))
+        note = partial(self.report.note, path.name)
         early_s, late_s = float(checked.stretch[0]) - said["starts_s"], said["ends_s"] - float(checked.stretch[1])
         if why := said.get("why"):
-            report.note(path.name, f"was re-encoded, as {why}")
+            note(f"was re-encoded as a whole, as {why}")
         elif copied := said.get("copied"):
-            between = f"the {copied[1] - copied[0]:,} frames between are copied"
-            report.note(path.name, f"was re-encoded at its ends; {between}")
+            note(f"was re-encoded at its ends; the {copied[1] - copied[0]:,} frames between are copied")
         else:
             if early_s > 1 / facts.fps:
-                said_early = f"begins {early_s:.2f} s early, at a key frame (--exact cuts frame-accurately)"
-                report.note(path.name, said_early)
+                note(f"begins {early_s:.2f} s early, at a key frame (--exact cuts frame-accurately)")
             if late_s > 2 / facts.fps:
-                report.note(path.name, f"ends {late_s:.2f} s late")
+                note(f"ends {late_s:.2f} s late")
             if said["format"] != formats[0]:
-                report.note(path.name, f"is {KIND[path.suffix]}, as {formats[0]} does not hold its codecs")
+                note(f"is a Matroska file, as {formats[0]} does not hold its codecs")
         if said["left_out"]:
-            anew = self._settings.exact or said.get("why")
+            anew = self.settings.exact or said.get("why")
             why = "of which nothing can be decoded" if anew else "which no container here holds"
-            report.note(path.name, f"lacks a stream of sound, {why}")
+            note(f"lacks a stream of sound, {why}")
         return path
 
     def _subtitled(self, place: int, checked: CheckedTake, form: HandoverForm, folder: Path) -> Path:
-        """Write what is said in a stretch, on the clock of its cut where there is one."""
+        """Write what is said in a stretch, with the clock and the name of its cut where there is one."""
         take = checked.take
-        span_s = self._cut_spans.get(place, checked.stretch)
-        text = subtitles(self._known.transcripts(take.pick.clip_id), form, span_s, self._settings.language)
-        path = free_path(folder, stretch_stem(take.name, *checked.stretch), f".{form}")
-        with output_file(path) as part:
-            part.write_text(text, encoding="utf-8", newline="")
-        return path
+        stem, span_s = self._cuts.get(place) or (stretch_stem(take.name, *checked.stretch), checked.stretch)
+        text = subtitles(self.transcripts(take.pick.clip_id), form, span_s, self.settings.language)
+        return _put(text.encode("utf-8", "replace"), folder, stem, f".{form}")
 
-    def _cell(self, checked: CheckedTake, report: HandoverReport) -> SheetCell:
+    def _cell(self, checked: CheckedTake) -> SheetCell:
         take, (start_s, end_s) = checked.take, map(float, checked.stretch)
         time_s = take.pick.reason.get("time_s")
         if time_s is None or not start_s <= time_s < end_s:
             time_s = (start_s + end_s) / 2
         rate, frames = checked.facts.rate, checked.source_frames
         times = f"{rate.timecode(frames.start)} - {rate.timecode(frames.stop)}"
-        still = self._known.still(take.pick.clip_id, time_s)
+        still = self.still(take.pick.clip_id, time_s)
         if still is None:
             try:
                 task = {"still": take.path, "time_s": time_s, "width": STILL_PX[0]}
-                still = b"".join(array.tobytes() for _, array in self._worker.run(task) if array is not None)
+                still = b"".join(array.tobytes() for _, array in self.worker.run(task) if array is not None)
                 check_unchanged(take.path, take.stamp)
             except MediaError as error:
-                report.note(take.name, f"has no still on the sheet: {error}")
+                self.report.note(take.name, f"has no still on the sheet: {error}")
         return SheetCell(still, take.name, times)
+
+
+def _put(content: bytes, folder: Path, stem: str, suffix: str) -> Path:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".evenreel-") as scratch:
+        made = Path(scratch, "made")
+        made.write_bytes(content)
+        return give_name(made, folder, stem, suffix)
 
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -301,8 +272,8 @@ def as_csv(takes: Sequence[CheckedTake], title: str) -> str:
     writer.writeheader()
     for record in listed:
         row = record | {"words": " | ".join(record["words"])}
-        formulas = {name for name, value in row.items() if isinstance(value, str) and value.startswith(_FORMULA)}
-        writer.writerow({name: f"'{value}" if name in formulas else value for name, value in row.items()})
+        formulas = {name: f"'{one}" for name, one in row.items() if isinstance(one, str) and one.startswith(_FORMULA)}
+        writer.writerow(row | formulas)
     return held.getvalue()
 
 
@@ -315,11 +286,13 @@ def subtitles(
     if not spoken:
         where = "" if language is None else f" in {language[:40]}"
         raise NotFoundError(f"nothing is known of what is said in it{where}, so there are no subtitles")
-    inside = [one for one in spoken[0].utterances if one.start_s < end_s and one.end_s > start_s]
-    if not inside:
+    said = [
+        replace(one, start_s=max(one.start_s, start_s) - start_s, end_s=min(one.end_s, end_s) - start_s)
+        for one in spoken[0].utterances
+        if one.start_s < end_s and one.end_s > start_s
+    ]
+    if not said:
         raise NotFoundError("nothing is said in the stretch, so there are no subtitles")
-    spans_s = [(max(one.start_s, start_s) - start_s, min(one.end_s, end_s) - start_s) for one in inside]
-    said = [replace(one, start_s=at_s, end_s=to_s) for one, (at_s, to_s) in zip(inside, spans_s, strict=True)]
     return as_srt(said) if form == "srt" else as_vtt(said)
 
 

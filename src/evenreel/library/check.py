@@ -14,6 +14,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import shutil
 import sqlite3
 from collections import Counter
@@ -25,7 +26,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.errors import LibraryError
+from evenreel.errors import EncoderError, LibraryError
 from evenreel.features import shards as stored
 from evenreel.features.shards import Shard, are_whole, glance, is_clip_id, read_shard, shard_files, shard_path
 from evenreel.files import printable
@@ -34,7 +35,7 @@ from evenreel.library.people import drop_gone_clips
 from evenreel.library.store import catalog, user_tables
 from evenreel.library.store.catalog import BROKEN, CATALOG, MODELS, SHARDS, STILLS, library_lock, refuse_published
 from evenreel.library.store.fulltext import fill_full_text, rebuild_full_text
-from evenreel.library.store.meanings import counts_of, lacking, model_of, put_meanings, windows_of
+from evenreel.library.store.meanings import counts_of, model_of, update_meanings, windows_of
 from evenreel.library.store.user_tables import COPY, FACES, OWN_TABLES, held_by, held_in
 from evenreel.library.store.vectors import (
     FRAMES,
@@ -43,10 +44,10 @@ from evenreel.library.store.vectors import (
     SOUNDS,
     ExactVectors,
     Matrix,
-    bank_of,
-    measure_nonsense,
+    update_null_scores,
 )
 from evenreel.library.store.writer import (
+    Store,
     closing_error,
     drop_vectors,
     next_generation,
@@ -66,12 +67,11 @@ AGAIN = "check the disk and the permissions, then run: evenreel verify"
 
 REBUILT = f"{CATALOG}.rebuilt"  # the name of a new catalog until it is whole
 
-# Entries of `meta` that a new catalog has of its own.
-MADE_ANEW = {"schema_version", "folding", "transcripts_unsettled"} | {
-    f"{of.prefix}{entry}"
-    for of in MATRICES
-    for entry in ("vectors_generation", "vectors_end", "null_best", "null_clips")
-}
+# Entries of `meta` that a new catalog has of its own. What texts mean is in no shard: of that it has the model's name.
+MADE_ANEW = re.compile(
+    "schema_version|folding|transcripts_unsettled|(sounds_)?(vectors_generation|vectors_end|null_best|null_clips)"
+    "|meaning_(?!encoder_id$).*"
+)
 
 log = logging.getLogger("evenreel")
 
@@ -249,7 +249,7 @@ def _text_problems(connection: sqlite3.Connection, broken: list[str | bytes]) ->
 def _meaning_problems(library: Path, connection: sqlite3.Connection) -> Iterator[LibraryProblem]:
     """Compare the rows of texts with what the texts are, and where the model is here, with what it makes of them."""
     meta = catalog.get_meta(connection)
-    vectors, model = open_vectors(library, meta, MEANINGS), model_of(meta)
+    vectors, model = open_vectors(library, meta, MEANINGS), model_of(MEANINGS.own(meta))
     for clip_id, first, *counts in connection.execute("SELECT * FROM meaning_rows") if vectors else ():
         windows, agree = windows_of(connection, clip_id), False
         if counts == list(counts_of(windows)) and vectors is not None:
@@ -310,6 +310,9 @@ def repair(library: Path, *, drop_missing: bool = False) -> list[str]:
                     done.append(f"dropped {lost}; run: evenreel reindex")
                 catalog.clear_unnamed(library, meta)
                 drop_gone_clips(library, connection)
+                with suppress(EncoderError):  # the next index run tells it
+                    if MEANINGS.own(meta) and (clips := update_meanings(Store(library, connection, {}))):
+                        done.append(f"encoded anew what the texts of {count(clips, 'clip')} mean")
                 return done
         except (sqlite3.Error, OSError) as error:
             raise closing_error(library, error) from error
@@ -397,7 +400,7 @@ def _move_catalog(path: Path, target: Path | None = None) -> None:
 def _derive(library: Path, connection: sqlite3.Connection, work: _Work, generation: str, drop_missing: bool) -> None:
     """Fill a new catalog with what the old one says of files, and with what the shards say."""
     connection.execute("PRAGMA defer_foreign_keys = ON")
-    known = {key: value for key, value in _settings(library).items() if key not in MADE_ANEW}
+    known = {key: value for key, value in _settings(library).items() if not MADE_ANEW.fullmatch(key)}
     copy = held_in(library / COPY, ("meta",))  # neither it nor an index run may take the new catalog for an older one
     catalog.set_meta(connection, known | {"changes": str(max(int(known.get("changes", "0")), copy.changes or 0))})
     held = held_in(library / CATALOG, ("files", "replaced", *FACES))
@@ -416,30 +419,15 @@ def _derive(library: Path, connection: sqlite3.Connection, work: _Work, generati
     work.done.append("rebuilt the full text")
     if (rows := rebuild_vectors(library, connection, generation, library / SHARDS)) is not None:
         work.done.append(f"rebuilt the vector matrix ({rows} rows)")
-    _encode_texts(library, connection, work, generation)
-    for of in MATRICES:
+    for of in (FRAMES, SOUNDS):
         if (vectors := open_vectors(library, catalog.get_meta(connection), of)) is None:
             continue
-        what = {FRAMES: "how nonsense scores", SOUNDS: "how nonsense sounds"}.get(of, "what nonsense means")
-        if (bank := bank_of(connection, of)) is None:
+        what = "how nonsense scores" if of is FRAMES else "how nonsense sounds"
+        if update_null_scores(connection, vectors, None, of):
+            work.done.append(f"measured anew {what}")
+        else:
             connection.execute("DELETE FROM meta WHERE key GLOB ?", (f"{of.prefix}null_*",))
             work.done.append(f"{what} is not known any more; the next evenreel index measures it")
-        else:
-            measure_nonsense(connection, vectors, bank, of)
-            work.done.append(f"measured anew {what}")
-
-
-def _encode_texts(library: Path, connection: sqlite3.Connection, work: _Work, generation: str) -> None:
-    meta = catalog.get_meta(connection)
-    if not MEANINGS.own(meta).get("dimension"):
-        return
-    if (model := model_of(meta)) is None:
-        connection.execute("DELETE FROM meta WHERE key GLOB ?", (f"{MEANINGS.prefix}*",))
-        work.done.append("dropped what texts mean, as its model is not here; the next evenreel index encodes it")
-        return
-    catalog.set_meta(connection, MEANINGS.named({"vectors_generation": generation, "vectors_end": "0"}))
-    clips = put_meanings(library, connection, model, lacking(connection))
-    work.done.append(f"encoded anew what the texts of {count(clips, 'clip')} mean")
 
 
 def _enter_own(library: Path, connection: sqlite3.Connection, work: _Work) -> None:

@@ -343,7 +343,7 @@ def read_stats(connection: sqlite3.Connection, library: Path, meta: Mapping[str,
         making=making and making.name,
         ignored=kept_patterns(meta),
         sounds=SOUNDS.own(meta).get("encoder_id"),
-        meaning=MEANINGS.own(meta).get("encoder_id"),
+        meaning=MEANINGS.own(meta).get("encoder_id") or None,
         **found,
     )
 

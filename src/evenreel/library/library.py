@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from os import PathLike
@@ -18,16 +18,16 @@ from evenreel.library.favours import Favours, Population, favours, read_clips, s
 from evenreel.library.people import clips_of_people
 from evenreel.library.personal import PersonalData
 from evenreel.library.search import asking
-from evenreel.library.search.asking import Marked, Question, Then, Without, search_in_order
+from evenreel.library.search.asking import Marked, Question, Then, Without
 from evenreel.library.search.filters import Filter, below, read_filter
 from evenreel.library.search.query import MOST_CLIPS, Picture, Query, as_pixels, picture_vector, readable
 from evenreel.library.search.result import SearchResult
 from evenreel.library.search.searcher import Searcher
-from evenreel.library.search.seen import SoundModel, unit
+from evenreel.library.search.seen import unit
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.settings import engine_of
 from evenreel.library.store import catalog
-from evenreel.library.store.catalog import is_published, other_model
+from evenreel.library.store.catalog import is_published, other_model, other_sounds
 from evenreel.library.store.writer import clip_transcripts, open_vectors
 from evenreel.types import Encoder
 
@@ -50,6 +50,13 @@ def load_sounds(name: str, device: str) -> Encoder:
     from evenreel.sound import load_sound_encoder
 
     return load_sound_encoder(name, device=device)
+
+
+def _sounds_of(library: Path, load: Callable[[str], Encoder], own: Mapping[str, str]) -> Encoder:
+    encoder = load(own["encoder_id"])
+    if encoder.weights_hash != own["weights_hash"]:
+        raise LibraryError(other_sounds(library, own["encoder_id"], encoder.encoder_id))
+    return encoder
 
 
 def open_library(
@@ -116,7 +123,7 @@ class Library:
             self._meta = catalog.get_meta(self._connection)
             self._vision = vision and bool(self._meta.get("dimension"))
             undo.pop_all()
-        self._sounds = SoundModel(path, load or partial(load_sounds, device=device)) if vision else None
+        self._sounds = partial(_sounds_of, path, load or partial(load_sounds, device=device)) if vision else None
         self._reranker: Reranker | None = None
 
     def __enter__(self) -> Library:
@@ -175,18 +182,21 @@ class Library:
             queries = asking.queries_of(asked, partial(make, where=where))
         if where is not None:
             self._filter(where)
+        if isinstance(asked, str):
+            query = queries[0] if rerank is None else replace(queries[0], reranker=self._reranker_of(rerank))
+            return self._searcher.search(query)
+        if isinstance(asked, Marked) and rerank is not None:
+            raise UsageError("A matcher compares clips with words and knows of no examples; leave one of the two out.")
         if isinstance(asked, Then):
-            return search_in_order(self._searcher, asked, queries, reranks=rerank is not None)
-        if isinstance(asked, Without | Marked):
+            found = asking.search_in_order(self._searcher, asked, queries)
+        else:
             first = queries[0].asked
             encoder = self.encoder if first is not None and first.sees and readable(asked.text) else None
             if isinstance(asked, Without):
-                return asking.search_without(self._searcher, asked, queries[0], encoder, reranks=rerank is not None)
-            return asking.search_by_marks(
-                self._searcher, asked, queries[0], encoder, self.clip_named, reranks=rerank is not None
-            )
-        query = queries[0] if rerank is None else replace(queries[0], reranker=self._reranker_of(rerank))
-        return self._searcher.search(query)
+                found = asking.search_without(self._searcher, asked, queries[0], encoder)
+            else:
+                found = asking.search_by_marks(self._searcher, asked, queries[0], encoder, self.clip_named)
+        return replace(found, notices=(*found.notices, asking.NOT_RERANKED)) if rerank is not None else found
 
     def tried_examples(self) -> list[contents.TriedExample]:
         """Return up to three searches that some clip of the library fits, each of which was run.

@@ -91,11 +91,10 @@ class VideoText:
         if self._scene is None or self._scene.shape != (height, width):
             self._scene = SceneText((height, width), self._models, self._settings)
         self._scene.look(picture)
-        limit = self._settings.min_confidence
         self.words += [
             Word(sign.text, sign.confidence, sign.box, frame.time_s)
             for sign in self._scene.signs
-            if sign.text and sign.confidence >= limit
+            if sign.text and sign.confidence >= self._settings.min_confidence
         ]
 
     def tracks(self) -> list[TextTrack]:

@@ -33,7 +33,7 @@ class TextSettings:
         close_side_px: the shorter side of the picture in a close look. Smaller pictures are enlarged to it,
             as RapidOCR does by default; larger ones keep their size.
         max_side_px: the longer side of the picture in a close look never exceeds this.
-        glance_share: side of the picture in a glance over the side in a close look.
+        glance_side_px: the shorter side of the picture in a glance.
         glance_level: heat (0 to 1) in the glance above which a place is worth a close look.
         large_line_px: lines at least this high in the glance are read from there, without a close look.
         change_level: grey levels (0 to 255) by which a 3 x 3 patch of the glance must differ to be looked at.
@@ -48,7 +48,7 @@ class TextSettings:
     threads: int = 1
     close_side_px: int = 736
     max_side_px: int = 2000
-    glance_share: float = 0.38
+    glance_side_px: int = 256
     glance_level: float = 0.1
     large_line_px: int = 8
     change_level: int = 12
@@ -73,23 +73,13 @@ Mask = NDArray[np.bool_]
 Box = tuple[float, float, float, float]
 
 
-@dataclass(frozen=True)
-class Rect:
-    """A rectangle of cells: rows top to bottom, columns left to right, the ends excluded."""
+Rect = tuple[slice, slice]
+"""Rows and columns of cells."""
 
-    top: int
-    left: int
-    bottom: int
-    right: int
 
-    @property
-    def cells(self) -> tuple[slice, slice]:
-        return slice(self.top, self.bottom), slice(self.left, self.right)
-
-    @property
-    def pixels(self) -> tuple[slice, slice]:
-        rows, columns = (self.top, self.bottom), (self.left, self.right)
-        return slice(*(row * CELL_PX for row in rows)), slice(*(column * CELL_PX for column in columns))
+def pixels(area: Rect) -> Rect:
+    rows, columns = (slice(part.start * CELL_PX, part.stop * CELL_PX) for part in area)
+    return rows, columns
 
 
 def cells_of(mask: Mask, rows: int, columns: int) -> Mask:
@@ -117,12 +107,12 @@ def rectangles(mask: Mask, margin: tuple[int, int] = (1, 1)) -> list[Rect]:
     covered = cv2.dilate(mask.astype(np.uint8), kernel) > 0
     while True:
         _, _, parts, _ = cv2.connectedComponentsWithStats(covered.astype(np.uint8), connectivity=8)
-        rects = [Rect(y, x, y + h, x + w) for x, y, w, h, _ in parts[1:].tolist()]  # without the background
+        rects = [(slice(y, y + h), slice(x, x + w)) for x, y, w, h, _ in parts[1:].tolist()]  # without the background
         painted = np.zeros_like(covered)
         for rect in rects:
-            painted[rect.cells] = True
+            painted[rect] = True
         if painted.mean() > _WHOLE_SHARE:
-            return [Rect(0, 0, *mask.shape)]
+            return [(slice(0, mask.shape[0]), slice(0, mask.shape[1]))]
         if np.array_equal(painted, covered):
             return rects
         covered = painted
@@ -133,6 +123,9 @@ Quad = NDArray[np.float32]
 
 _SPECKLE = 6  # parts of the glance's heat with fewer pixels come from texture: two letters have more
 MIN_SIGN_PX = 4  # lines lower or narrower than this hold no legible text; RapidOCR drops them too
+END_ROOM = 0.3  # heights of a line read at both its ends: the detector often cuts off half a letter there
+_READ_WIDTH_PX = 160  # narrower crops are padded to this: letters alone need the room
+_SHORT = 2.5  # length over height up to which a sign has no such room: shapes with room are read as letters
 READ_PX = 48  # height in pixels at which the recogniser reads a line
 SAME_LINE = 0.6  # share of its area by which a box that lies in another one is the same line, or a part of it
 
@@ -145,7 +138,7 @@ _LOOK_SIZE = (24, 128)
 
 @dataclass(frozen=True)
 class TextLine:
-    """A line of text that was read; `look` is its crop at that time, grey and small."""
+    """A line of text that was read; `look` is its crop at that time, grey and small, without the room at its ends."""
 
     quad: Quad
     box: Box
@@ -154,8 +147,8 @@ class TextLine:
     look: Pixels
 
 
-def crop(picture: Pixels, quad: Quad) -> Pixels:
-    """Cut out a line as an upright rectangle with a shorter side of at least `READ_PX`.
+def crop(picture: Pixels, quad: Quad, end_room: float = END_ROOM) -> Pixels:
+    """Cut out a line, with room at both ends, as an upright rectangle with a shorter side of at least `READ_PX`.
 
     Small lines are enlarged while they are straightened, with bicubic weights. Cropped first and enlarged by the
     recognizer, bilinearly, they are misread more often (HYUNDRI for HYUNDAI at a height of 10 pixels).
@@ -164,10 +157,12 @@ def crop(picture: Pixels, quad: Quad) -> Pixels:
 
     width, height = sides(quad)
     scale = max(1.0, READ_PX / max(min(width, height), 1.0))
-    size = max(1, int(width * scale)), max(1, int(height * scale))
-    target = np.array([[0, 0], [size[0], 0], size, [0, size[1]]], np.float32)
+    wide, high = max(1, int(width * scale)), max(1, int(height * scale))
+    room = int(end_room * min(wide, high)) if max(wide, high) > _SHORT * min(wide, high) else 0
+    x, y = (room, 0) if width >= height else (0, room)
+    target = np.array([[x, y], [x + wide, y], [x + wide, y + high], [x, y + high]], np.float32)
     how = {"borderMode": cv2.BORDER_REPLICATE, "flags": cv2.INTER_CUBIC}
-    line = cv2.warpPerspective(picture, cv2.getPerspectiveTransform(quad, target), size, **how)
+    line = cv2.warpPerspective(picture, cv2.getPerspectiveTransform(quad, target), (wide + 2 * x, high + 2 * y), **how)
     return np.asarray(line, dtype=np.uint8)
 
 
@@ -180,10 +175,10 @@ def ways_to_read(line: Pixels) -> list[Pixels]:
     return [line] if slimness < _MAY_RUN_DOWN else [line, turned]
 
 
-def look_of(line: Pixels) -> Pixels:
+def look_of(picture: Pixels, quad: Quad) -> Pixels:
     import cv2
 
-    grey = cv2.cvtColor(np.ascontiguousarray(line), cv2.COLOR_RGB2GRAY)
+    grey = cv2.cvtColor(crop(picture, quad, end_room=0.0), cv2.COLOR_RGB2GRAY)
     return np.asarray(cv2.resize(grey, _LOOK_SIZE[::-1], interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
@@ -204,7 +199,6 @@ def height_of(quad: Quad) -> float:
 
 
 def share_inside(inner: Box, outer: Box) -> float:
-    """Return the share of the area of `inner` that lies in `outer`."""
     width = min(inner[2], outer[2]) - max(inner[0], outer[0])
     height = min(inner[3], outer[3]) - max(inner[1], outer[1])
     area = (inner[2] - inner[0]) * (inner[3] - inner[1])
@@ -229,7 +223,7 @@ class SceneText:
         self._models = models
         self._settings = settings
         self._close_shape = close_shape(shape, settings)
-        self._glance_shape = _shrunk(self._close_shape, settings.glance_share)
+        self._glance_shape = _shrunk(self._close_shape, min(1.0, settings.glance_side_px / min(self._close_shape)))
         self._heat = np.zeros(self._glance_shape, np.float32)
         self._seen: Pixels | None = None
 
@@ -240,10 +234,10 @@ class SceneText:
         if not areas:
             return
         touched = np.zeros(self._glance_shape, np.bool_)
-        for area in areas:
-            self._heat[area.pixels] = self._models.detector.heat(glance[area.pixels])
-            self._seen[area.pixels] = glance[area.pixels]  # type: ignore[index]
-            touched[area.pixels] = True
+        for area in map(pixels, areas):
+            self._heat[area] = self._models.detector.heat(glance[area])
+            self._seen[area] = glance[area]  # type: ignore[index]
+            touched[area] = True
         kept, lost = self._sort_out(picture, touched)
         found = self._large_lines(touched)
         if places := self._places(touched, kept, lost):
@@ -257,12 +251,12 @@ class SceneText:
         rows, columns = (side // CELL_PX for side in self._glance_shape)
         if self._seen is None:
             self._seen = glance.copy()
-            return [Rect(0, 0, rows, columns)]
-        patches = cv2.blur(cv2.absdiff(glance, self._seen), (3, 3)).max(axis=2)
-        cells = cells_of(patches > self._settings.change_level, rows, columns)
+            return [(slice(0, rows), slice(0, columns))]
+        patches = cv2.blur(cv2.absdiff(glance, self._seen), (3, 3))
+        cells = np.asarray(cells_of(patches > self._settings.change_level, rows, columns).any(axis=2))
         touched = np.zeros_like(cells)
         for area in rectangles(cells):
-            touched[area.cells] = True
+            touched[area] = True
         for sign in self.signs:
             if touched[under(sign.box, cells.shape)].any():
                 cells[under(sign.box, cells.shape)] = True
@@ -277,7 +271,7 @@ class SceneText:
         for sign in self.signs:
             same = not touched[under(sign.box, self._glance_shape)].any()
             if not same:  # the mean of a 3 x 3 patch sees a changed digit, and no noise of the coding
-                differs = cv2.blur(cv2.absdiff(sign.look, look_of(crop(picture, sign.quad))), (3, 3)).max()
+                differs = cv2.blur(cv2.absdiff(sign.look, look_of(picture, sign.quad)), (3, 3)).max()
                 same = int(differs) <= self._settings.same_look_level
             (kept if same else lost).append(sign)
         return kept, lost
@@ -308,8 +302,9 @@ class SceneText:
         scale = np.divide(self.shape[::-1], self._close_shape[::-1], dtype=np.float32)
         found: list[Quad] = []
         for place in places:
-            corner = np.array([place.left, place.top], np.float32) * CELL_PX
-            heat = self._models.detector.heat(close[place.pixels])
+            rows, columns = pixels(place)
+            corner = np.array([columns.start, rows.start], np.float32)
+            heat = self._models.detector.heat(close[rows, columns])
             quads = (self._models.detector.lines(heat) + corner) * scale
             found += [quad for quad in quads if height_of(quad) >= MIN_SIGN_PX]
         return found
@@ -327,21 +322,18 @@ class SceneText:
         return sorted(still + read, key=lambda sign: (sign.box[1], sign.box[0]))
 
     def _read(self, picture: Pixels, lines: list[tuple[Quad, Box]]) -> list[TextLine]:
-        crops = [crop(picture, quad) for quad, _ in lines]
-        ways = [ways_to_read(line) for line in crops]
+        ways = [ways_to_read(crop(picture, quad)) for quad, _ in lines]
         readings = iter(self._models.recognizer.read([way for options in ways for way in options]))
         best = [max((next(readings) for _ in options), key=itemgetter(1)) for options in ways]
         return [
-            TextLine(quad, box, text, confidence, look_of(line))
-            for (quad, box), line, (text, confidence) in zip(lines, crops, best, strict=True)
+            TextLine(quad, box, text, confidence, look_of(picture, quad))
+            for (quad, box), (text, confidence) in zip(lines, best, strict=True)
         ]
 
 
 def close_shape(shape: tuple[int, int], settings: TextSettings) -> tuple[int, int]:
     """Return height and width of a close look at a picture of `shape`, both multiples of `CELL_PX`."""
-    scale = max(1.0, settings.close_side_px / min(shape))
-    scale = min(scale, settings.max_side_px / max(shape))
-    return _shrunk(shape, scale)
+    return _shrunk(shape, min(max(1.0, settings.close_side_px / min(shape)), settings.max_side_px / max(shape)))
 
 
 def _shrunk(shape: tuple[int, int], scale: float) -> tuple[int, int]:
@@ -353,8 +345,7 @@ def _shrunk(shape: tuple[int, int], scale: float) -> tuple[int, int]:
 def _resized(picture: Pixels, shape: tuple[int, int]) -> Pixels:
     import cv2
 
-    shrinks = shape[0] < picture.shape[0]
-    how = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    how = cv2.INTER_AREA if shape[0] < picture.shape[0] else cv2.INTER_LINEAR
     return np.asarray(cv2.resize(picture, shape[::-1], interpolation=how), dtype=np.uint8)
 
 
@@ -400,25 +391,27 @@ class RapidDetector:
         # A side limit that no picture reaches: the caller decides about size.
         config.limit_type, config.limit_side_len = "max", 2**30
         self._detector = TextDetector(config)
+        # Once: these read the settings anew at each call, a tenth of a glance, and count in float64.
+        self._prepare = self._detector.get_preprocess()
+        self._prepare.mean, self._prepare.std = np.float32(self._prepare.mean), np.float32(self._prepare.std)
 
     def heat(self, picture: Pixels) -> FloatArray:
-        batch = self._detector.get_preprocess()(_bgr(picture))
-        return np.asarray(self._detector.session(batch)[0, 0], dtype=np.float32)
+        return np.asarray(self._detector.session(self._prepare(_bgr(picture)))[0, 0], dtype=np.float32)
 
     def lines(self, heat: FloatArray) -> Corners:
         boxes, _ = self._detector.postprocess_op(heat[None, None], heat.shape)
-        if len(boxes) == 0:
-            return np.zeros((0, 4, 2), np.float32)
-        return np.asarray(self._detector.sorted_boxes(boxes), dtype=np.float32)
+        return np.asarray(self._detector.sorted_boxes(boxes), dtype=np.float32).reshape(-1, 4, 2)
 
 
 class RapidRecognizer:
-    """RapidOCR's text recogniser; crops are sorted by width and read in batches."""
+    """RapidOCR's text recogniser; a crop padded to the widest of a batch, or to 320 pixels, costs more to read."""
 
     def __init__(self, threads: int) -> None:
         from rapidocr.ch_ppocr_rec import TextRecognizer
 
-        self._recognizer = TextRecognizer(_config("Rec", threads))
+        config = _config("Rec", threads)
+        config.rec_img_shape, config.rec_batch_num = [3, READ_PX, _READ_WIDTH_PX], 1
+        self._recognizer = TextRecognizer(config)
 
     def read(self, crops: Sequence[Pixels]) -> list[tuple[str, float]]:
         if not crops:
@@ -431,8 +424,7 @@ class RapidRecognizer:
 
 def engine_id() -> str:
     """Name the engine and its models for the catalog; readings under different names are never mixed."""
-    names = "+".join(_model(part).stem for part in ("det", "rec"))
-    return f"rapidocr-{version('rapidocr')}/{names}"
+    return f"rapidocr-{version('rapidocr')}/{_model('det').stem}+{_model('rec').stem}"
 
 
 def _config(part: str, threads: int) -> Any:

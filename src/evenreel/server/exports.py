@@ -86,9 +86,6 @@ class ClipPlace(BaseModel):
     path: str
 
 
-Made = tuple[Path, str, HandoverReport]  # a file that was made, its media type, and what there is to tell of it
-
-
 class Exports:
     def __init__(self, desk: Desk, playback: Playback, settings: ServeSettings) -> None:
         self._desk, self._playback, self._settings = desk, playback, settings
@@ -155,7 +152,7 @@ class Exports:
             if made is None:
                 scratch.cleanup()
                 return Response(status_code=NOBODY_THERE)
-            path, kind, report = made
+            path, kind = made
             sent_as = SentAs(kind, path.name, secrets.token_hex(8), to_save=True, patience_s=PATIENCE_S)
             answer = await self._playback.sent(path, sent_as, partial(self._sent, scratch))
         except BaseException:
@@ -170,7 +167,7 @@ class Exports:
         self._sending -= 1
         scratch.cleanup()
 
-    async def _while_there(self, making: Future[Made], request: Request) -> Made | None:
+    async def _while_there(self, making: Future[tuple[Path, str]], request: Request) -> tuple[Path, str] | None:
         """Wait for what is being made; None where the visitor has gone, and nothing works for them any more."""
         made = asyncio.wrap_future(making)
         while not (await asyncio.wait([made], timeout=LOOKED_AFTER_S))[0]:
@@ -220,20 +217,17 @@ class Exports:
         wanted: ExportRequest,
         takes: Sequence[Take],
         spoken: dict[str, Sequence[Transcript]],
-        missing: HandoverReport,
+        report: HandoverReport,
         scratch: Path,
-    ) -> Made:
-        from evenreel.handover.taking import Handover, KnownOfClips
+    ) -> tuple[Path, str]:
+        from evenreel.handover.taking import Handover
 
-        stills = self._desk.followed.stills_of
-        known = KnownOfClips(
-            lambda clip_id: spoken.get(clip_id, ()),
-            lambda clip_id, time_s: read_still(stills(clip_id), clip_id, time_s),
-        )
+        def still(clip_id: str, time_s: float) -> bytes | None:
+            return read_still(self._desk.followed.stills_of(clip_id), clip_id, time_s)
+
         settings = HandoverSettings((wanted.form,), wanted.exact, language=wanted.language)
-        report = Handover(self._worker, known, settings).write(takes, scratch / "made", wanted.title)
-        report.set_aside[:0] = missing.set_aside
-        report.notes[:0] = missing.notes
+        handover = Handover(self._worker, lambda clip_id: spoken.get(clip_id, ()), still, settings, report)
+        handover.write(takes, scratch / "made", wanted.title)
         if not report.files:
             if whole := [one.sentence for one in report.set_aside if not one.clip_id]:
                 raise UsageError(whole[0])
@@ -242,7 +236,7 @@ class Exports:
             raise MediaError("failed", f"{one.path}: {sentence}" if one.path != one.clip_id else sentence)
         if len(report.files) == 1:
             (path,) = report.files
-            return path, MEDIA_TYPES.get(wanted.form) or CUT_TYPES.get(path.suffix, "video/*"), report
+            return path, MEDIA_TYPES.get(wanted.form) or CUT_TYPES.get(path.suffix, "video/*")
         path = scratch / f"{file_stem(wanted.title, 'clips')}.zip"
         with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, strict_timestamps=False) as archive:
             for file in report.files:
@@ -251,7 +245,7 @@ class Exports:
                     file.unlink()
             if sentences := _sentences(report):
                 archive.writestr("notes.txt", "\n".join(sentences) + "\n")
-        return path, ZIP, report
+        return path, ZIP
 
     async def place(self, clip_id: ClipId, request: Request) -> ClipPlace:
         return ClipPlace(path=printable(await self._place(clip_id, request)))

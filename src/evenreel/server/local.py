@@ -30,6 +30,7 @@ HERE = {"127.0.0.1": "127.0.0.1", "::1": "::1", "localhost": "localhost", "0.0.0
 """Where a server is asked that listens at one of these addresses; at any other it is not."""
 BEGIN_S, ANSWER_S = 0.05, 15.0  # seconds until a server has begun to answer, and has answered
 LARGEST_NOTE, LARGEST_ANSWER, PART = 4_096, 64 * 2**20, 2**18
+UNEXPECTED = (OSError, ValueError, TypeError, AttributeError, RecursionError)  # of a note or an answer
 
 
 @contextmanager
@@ -66,7 +67,7 @@ def _place(library: Path) -> Path:
 
 def read_note(library: Path) -> dict[str, Any] | None:
     """Read the note of this version's server of a library; None where there is none that only its owner could write."""
-    with suppress(OSError, ValueError, AttributeError), open(_place(library), "rb") as file:
+    with suppress(*UNEXPECTED), open(_place(library), "rb") as file:
         found = os.fstat(file.fileno())
         if os.name == "posix" and (found.st_uid != os.geteuid() or found.st_mode & 0o077):
             return None
@@ -91,16 +92,18 @@ def ask(library: Path, question: Mapping[str, Any]) -> Told | None:
     """Ask a running server what `evenreel.server.api` takes at `ADDRESS`; None where none gives an answer."""
     if (note := read_note(library)) is None:
         return None
-    states = [file_state(library / name) or (0, 0, 0) for name in note["files"]]
-    body, nonce = json.dumps({**question, "states": states}).encode(), secrets.token_hex(16)
-    head = {NONCE: nonce, PROOF: proof(note["secret"], "question", nonce, body), "Content-Length": len(body)}
-    lines = [f"POST {ADDRESS} HTTP/1.0", "Host: localhost", *(f"{name}: {one}" for name, one in head.items()), "", ""]
-    with suppress(OSError, ValueError), socket.create_connection((note["host"], note["port"]), BEGIN_S) as held:
-        held.sendall("\r\n".join(lines).encode() + body)
-        given, until = held.recv(PART), time.monotonic() + ANSWER_S  # the head comes before the search has begun
-        held.settimeout(ANSWER_S)
-        while (part := held.recv(PART)) and len(given) < LARGEST_ANSWER and time.monotonic() < until:
-            given += part
+    with suppress(*UNEXPECTED):
+        states = [file_state(library / name) or (0, 0, 0) for name in note["files"]]
+        body, nonce = json.dumps({**question, "states": states}).encode(), secrets.token_hex(16)
+        head = {"Host": "localhost", NONCE: nonce, PROOF: proof(note["secret"], "question", nonce, body)}
+        head["Content-Length"] = str(len(body))
+        lines = [f"POST {ADDRESS} HTTP/1.0", *(f"{name}: {one}" for name, one in head.items()), "\r\n"]
+        with socket.create_connection((note["host"], note["port"]), BEGIN_S) as held:
+            held.sendall("\r\n".join(lines).encode() + body)
+            given, until = held.recv(PART), time.monotonic() + ANSWER_S  # the head comes before the search has begun
+            held.settimeout(ANSWER_S)
+            while (part := held.recv(PART)) and len(given) < LARGEST_ANSWER and time.monotonic() < until:
+                given += part
         shown, _, text = given.partition(b"\r\n\r\n")[2].partition(b"\n")
         if text and hmac.compare_digest(shown, proof(note["secret"], "answer", nonce, text).encode()):
             told: Told = json.loads(text, object_hook=Told)

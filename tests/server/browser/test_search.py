@@ -228,6 +228,20 @@ def test_half_a_word_is_not_told_that_nothing_fits(visits: Visits) -> None:
     assert not [text for text in said if "Nothing fits" in text]
 
 
+def test_a_beginning_that_fits_nothing_is_read_to_its_end(visits: Visits) -> None:
+    """A slow model has read less than what is typed: that nothing fits it says nothing of the whole."""
+    page, _ = typing_page(visits)
+
+    def of_a_beginning(route: Route) -> None:
+        found = route.fetch().json()
+        route.fulfill(json=found | ({} if "paused" in route.request.url else {"answering": 0, "matches": 0}))
+
+    page.route("**/api/v1/search?q=harbour*", of_a_beginning)
+    page.keyboard.type("harbour")
+    expect(page.locator("#summary")).to_have_text("4 clips match “harbour”")
+    assert not [text for text in page.evaluate("() => window.said") if "Nothing fits" in text]
+
+
 HISTORY = """
     window.written = [];
     for (const name of ['pushState', 'replaceState']) {

@@ -33,7 +33,7 @@ from evenreel.library.people import drop_gone_clips
 from evenreel.library.store import catalog
 from evenreel.library.store.fulltext import remove_about
 from evenreel.library.store.meanings import update_meanings
-from evenreel.library.store.vectors import MATRICES, Matrix, bank_of, measure_nonsense, update_null_scores
+from evenreel.library.store.vectors import MATRICES, Matrix, update_null_scores
 from evenreel.library.store.writer import Store, drop_vectors, insert_clip, next_generation, open_vectors
 from evenreel.types import Encoder, Shown
 from evenreel.wording import count
@@ -312,12 +312,5 @@ def _forget(store: Store, wanted: Sequence[str]) -> None:
 
 
 def _measure(store: Store, of: Matrix) -> None:
-    """Measure how nonsense scores on the clips that are left, without the model."""
-    vectors = open_vectors(store.library, store.meta(), of)
-    if vectors is None or store.null_scores_hold(of):
-        return
-    bank = bank_of(store.connection, of)
-    if bank is None:  # the next index run does it
-        return
-    with catalog.transaction(store.connection):
-        measure_nonsense(store.connection, vectors, bank, of)
+    if not store.null_scores_hold(of):
+        store.update_null_scores(None, of)

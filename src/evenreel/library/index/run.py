@@ -252,9 +252,10 @@ class _Job:
         if plan.work:
             self._parts.fetch_models(self._settings)
         own, model = self._meta.get("model"), self._settings.model
+        named, precisions = model in {own, self._meta.get("asked_model")}, (AUTO, loading.named_precision(own or "")[1])
         if own is None and model is None:
             store.begin((), {"model": ""})  # a new library without vision
-        elif self._model and own and model not in {own, self._meta.get("asked_model")}:
+        elif self._model and own and not (named and self._settings.precision in precisions):
             self._model.encoder()  # which may not be the library's own, and is compared with it
         store.new_roots = tuple(found.roots)
         store.begin((), {"rule": self._settings.rule})

@@ -47,7 +47,7 @@ from evenreel.features.clip_reader import (
     WantedStages,
 )
 from evenreel.features.pool import TRANSIENT, Closable, SetAside, StagedProgress, VideoProgress
-from evenreel.features.shards import ClipSounds, DamagedShardError, Shard, Stills, read_shard, shard_path
+from evenreel.features.shards import ClipSounds, Shard, Stills
 from evenreel.files import printable
 from evenreel.library.index.scan import IndexRun, KnownFile, still_wanted
 from evenreel.library.people import FaceStage
@@ -423,7 +423,7 @@ class SubtitleStage(Stage):
     def read(self, reader: Worker, file: FoundFile) -> tuple[Shard, list[Transcript]] | None:
         """Read what is new or has changed of a clip; return its shard, and all transcripts that it is to have."""
         clip = self._clips[str(file.clip_id)]
-        if (shard := _whole_shard(self._run.store, clip.clip_id)) is None:
+        if (shard := self._run.store.stored_shard(clip.clip_id)) is None:
             return None
         kept = [one for one in shard.transcripts or () if one.source != "sidecar" or self._holds(one, clip)]
         there = {one.origin for one in kept if one.source == "sidecar"}
@@ -514,15 +514,6 @@ class SubtitleStage(Stage):
         return replace(found, utterances=kept)
 
 
-def _whole_shard(store: Store, clip_id: str) -> Shard | None:
-    """The shard of a clip; None where it is damaged, and the next run reads its video anew."""
-    try:
-        return read_shard(shard_path(store.library / catalog.SHARDS, clip_id))
-    except DamagedShardError as error:
-        log.warning("%s", error)
-        return None
-
-
 def _transcripts(found: list[Subtitles]) -> list[Transcript]:
     return [Transcript("stream", "", one.utterances, one.utterances[0].language) for one in found if one.utterances]
 
@@ -595,7 +586,7 @@ class SpeechStage(Stage):
         """Keep what was heard beside what subtitles say, in the place of what another model heard."""
         file, heard = reading
         self._run.report.heard += 1
-        if (shard := _whole_shard(store, str(file.clip_id))) is None:
+        if (shard := store.stored_shard(str(file.clip_id))) is None:
             return
         others = [one for one in shard.transcripts or () if one.source != "recognised"]
         heard = self.reader().within(file.path, heard, shard.info.duration_s)

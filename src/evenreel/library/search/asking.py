@@ -295,9 +295,7 @@ def queries_of(asked: Question, make: Callable[..., Query]) -> list[Query]:
 # Searches ------------------------------------------------------------------------------------------------------------
 
 
-def search_without(
-    searcher: Searcher, asked: Without, query: Query, encoder: Encoder | None, *, reranks: bool
-) -> SearchResult:
+def search_without(searcher: Searcher, asked: Without, query: Query, encoder: Encoder | None) -> SearchResult:
     """Search for what is to be seen, with clips that show what is not wanted lower."""
     unwanted, told = readable(asked.without), "Nothing seen is asked for, so 'without' changes nothing."
     if encoder is not None and query.asked is not None:
@@ -305,22 +303,13 @@ def search_without(
         query = replace(query, moved=unit(vector - SHARE * words_vector(encoder, unwanted)))
         told = f"Clips that show {unwanted!r} stand lower and are not left out."
     found = searcher.search(query)
-    notices = (*found.notices, told, *([NOT_RERANKED] if reranks else []))
-    return replace(found, query=f"{found.query} without {unwanted}", notices=notices)
+    return replace(found, query=f"{found.query} without {unwanted}", notices=(*found.notices, told))
 
 
 def search_by_marks(
-    searcher: Searcher,
-    asked: Marked,
-    query: Query,
-    encoder: Encoder | None,
-    named: Callable[[str], str],
-    *,
-    reranks: bool,
+    searcher: Searcher, asked: Marked, query: Query, encoder: Encoder | None, named: Callable[[str], str]
 ) -> SearchResult:
     """Search with examples; clips that were marked wrong are left out."""
-    if reranks:
-        raise UsageError("A matcher compares clips with words and knows of no examples; leave one of the two out.")
     places = [(named(mark.moment.clip_id), mark) for mark in asked.marks]
     out = {clip_id for clip_id, mark in places if not mark.right}
     query = replace(query, k=query.k + len(out))
@@ -564,25 +553,23 @@ class FoundPair(NamedTuple):
         )
 
 
-def search_in_order(searcher: Searcher, asked: Then, queries: Sequence[Query], *, reranks: bool) -> SearchResult:
+def search_in_order(searcher: Searcher, asked: Then, queries: Sequence[Query]) -> SearchResult:
     if searcher.is_empty():
-        found = SearchResult(queries[0].text or "", (), notices=(EMPTY,))
-    else:
-        encoded, k, steps = [searcher.encode(query) for query in queries], queries[0].k, (asked.first, asked.second)
-        with searcher.snapshot() as s:
-            both = [searcher.ask(s, one) for one in encoded]
-            pairs = _first(s, [Half(s, one) for one in both], k, asked.within_s, queries[0].where)
-            pairs.sort(key=lambda one: (one.pair.state, -round(one.pair.value, 5), one.about.path))
-            measured = all(one.measured for one in both)
-            hits = tuple(one.hit(one.pair.state == NOTHING if measured else None) for one in pairs[:k])
-        found = SearchResult(
-            query=", then ".join(map(readable, steps)),
-            hits=hits,
-            matches=sum(hit.weaker is False for hit in hits),
-            notices=tuple(dict.fromkeys(notice for one in both for notice in one.notices)),
-            steps=tuple(map(readable, steps)),
-        )
-    return replace(found, notices=(*found.notices, NOT_RERANKED)) if reranks else found
+        return SearchResult(queries[0].text or "", (), notices=(EMPTY,))
+    encoded, k, steps = [searcher.encode(query) for query in queries], queries[0].k, (asked.first, asked.second)
+    with searcher.snapshot() as s:
+        both = [searcher.ask(s, one) for one in encoded]
+        pairs = _first(s, [Half(s, one) for one in both], k, asked.within_s, queries[0].where)
+        pairs.sort(key=lambda one: (one.pair.state, -round(one.pair.value, 5), one.about.path))
+        measured = all(one.measured for one in both)
+        hits = tuple(one.hit(one.pair.state == NOTHING if measured else None) for one in pairs[:k])
+    return SearchResult(
+        query=", then ".join(map(readable, steps)),
+        hits=hits,
+        matches=sum(hit.weaker is False for hit in hits),
+        notices=tuple(dict.fromkeys(notice for one in both for notice in one.notices)),
+        steps=tuple(map(readable, steps)),
+    )
 
 
 def _likeliest(s: Snapshot, halves: Sequence[Half], k: int) -> Indices:

@@ -16,16 +16,13 @@ from typing import cast
 
 import numpy as np
 
-from evenreel.arrays import Column, Flags
-from evenreel.errors import LibraryError
+from evenreel.arrays import Flags
 from evenreel.library.search import seen
 from evenreel.library.search.query import WRITTEN, Query
 from evenreel.library.search.result import MeaningHit
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.store.meanings import TextSource, windows_of
 from evenreel.library.store.vectors import MEANINGS
-from evenreel.meaning import TextModel
-from evenreel.types import FloatArray
 
 WEIGHT = 0.25
 ENOUGH = 0.975
@@ -35,16 +32,10 @@ log = logging.getLogger("evenreel")
 
 
 @dataclass(frozen=True, eq=False)
-class Meant:
-    """What texts of clips mean for a query, (C,)."""
+class Meant(seen.Compared):
+    """What texts of clips mean."""
 
-    s: Snapshot  # the library with the matrix of meanings in the place of that of frames, of the texts that are asked
-    sources: frozenset[TextSource]
-    model: TextModel
-    vector: FloatArray  # (D,) the query
-    scores: FloatArray  # similarity of each clip's nearest window; -inf of others
-    found: Flags  # which clips are found by it
-    shares: Column  # share of nonsense that the window of each of these beats; NaN of others
+    sources: frozenset[TextSource]  # that are asked, and in the snapshot
 
     def line(self, clip_id: str, place: int) -> MeaningHit | None:
         """Find the line of a clip that is nearest to the query; None where its rows are not those of its texts."""
@@ -54,27 +45,23 @@ class Meant:
             log.warning("the texts of clip %s are not those that were encoded; run evenreel verify --repair", clip_id)
             return None
         window = windows[int(self.s.vectors.frame_scores(self.vector, first, count).argmax())]
-        similar = self.model.encode([line.text for line in window.lines]) @ self.vector
+        similar = self.model.encode_text([line.text for line in window.lines]).sentence @ self.vector
         return MeaningHit(window.source, *window.lines[int(similar.argmax())], float(similar.max()))
 
 
-def compare(s: Snapshot, query: Query, asked: tuple[TextModel, FloatArray] | None, allowed: Flags) -> Meant | None:
+def compare(s: Snapshot, query: Query, asked: seen.Encoded | None, allowed: Flags, notices: list[str]) -> Meant | None:
     """Compare the texts of the allowed clips with a query; None where they cannot be."""
-    own, m = MEANINGS.own(s.meta), None if asked is None else seen.with_matrix(s, MEANINGS)
-    if asked is None or m is None or own.get("weights_hash") != asked[0].weights_hash:
+    m = seen.with_matrix(s, MEANINGS, asked)
+    if asked is None or m is None:
         return None
     sources = cast(frozenset[TextSource], query.channels & WRITTEN)
     if sources != WRITTEN:
         m = _of_sources(m, sources)
-    try:
-        scores = seen.score(m, asked[1], allowed)
-    except LibraryError as error:
-        log.warning("texts are compared by their words alone: %s", error)
-        return None
-    if (shares := seen.above(m, scores)) is None:
+    scores = seen.score_or_tell(m, asked[1], allowed, notices)
+    if scores is None or (shares := seen.above(m, scores)) is None:
         return None
     found = np.nan_to_num(shares) >= ENOUGH
-    return Meant(m, sources, *asked, scores, found, np.where(found, shares, np.nan))
+    return Meant(m, *asked, scores, found, WEIGHT, np.where(found, shares, np.nan), sources)
 
 
 def _of_sources(m: Snapshot, sources: frozenset[TextSource]) -> Snapshot:

@@ -27,10 +27,9 @@ from evenreel.errors import MediaError, UsageError
 from evenreel.language import folding
 from evenreel.language.folding import words
 from evenreel.library.search.result import Channel
-from evenreel.meaning import TextModel
 from evenreel.media.picture import upright
 from evenreel.media.workers import Worker
-from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding
+from evenreel.types import Encoder, FloatArray, Pixels, TextEmbedding, TextEncoder
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -211,9 +210,9 @@ class EncodedQuery(NamedTuple):
     query: Query  # the query
     embedding: TextEmbedding | None  # its text as the model reads it, one row; None where frames are not asked
     vector: FloatArray | None  # (D,) what frames are compared with, of unit length; None likewise
-    # digest of the model of sounds, and what its vectors are compared with; None where they are not asked
-    to_hear: tuple[str, FloatArray] | None
-    to_mean: tuple[TextModel, FloatArray] | None  # the model of texts, and its vector of the query; None likewise
+    # the model of sounds, or of what texts mean, and its vector of the query; None where they are not asked
+    to_hear: tuple[TextEncoder, FloatArray] | None
+    to_mean: tuple[TextEncoder, FloatArray] | None
     notices: tuple[str, ...]  # sentences for a person
 
 

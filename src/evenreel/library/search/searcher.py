@@ -54,8 +54,7 @@ from evenreel.library.search.words import SOURCES, TIMED, WordMatches, read_text
 from evenreel.library.store.catalog import load_metadata, loaded_path, no_clip
 from evenreel.library.store.meanings import model_of
 from evenreel.library.store.vectors import FITS, MAY_FIT, MEANINGS, SOUNDS, ExactVectors, as_one_of
-from evenreel.meaning import TextModel
-from evenreel.types import Encoder, FloatArray, Metadata
+from evenreel.types import Encoder, FloatArray, Metadata, TextEncoder
 
 EMPTY = "The library is empty: none of its files is there; `evenreel info` says which were skipped or are missing."
 NOTHING_KNOWN: Mapping[Channel, str] = {
@@ -210,17 +209,26 @@ def ranks_of(scores: Column | FloatArray, there: Flags) -> Indices:
 
 
 def _columns(
-    texts: Mapping[Channel, WordMatches], heard: seen.Heard | None, scores: FloatArray | None
+    texts: Mapping[Channel, WordMatches],
+    heard: seen.Heard | None,
+    scores: FloatArray | None,
+    meant: meaning.Meant | None,
 ) -> dict[Channel, ChannelColumns]:
     channels: dict[Channel, ChannelColumns] = {}
     for channel, one in texts.items():
         weights = np.maximum(0.0, (one.coverage - ANSWERS) / (1 - ANSWERS))
         channels[channel] = ChannelColumns(ranks_of(one.scores, one.coverage > 0), weights, one.scores)
+
+    def rank(channel: Channel, scores: FloatArray, found: Flags | bool, weights: Column | float) -> None:
+        ranks = np.where(found, ranks_of(scores, np.isfinite(scores)), 0)
+        channels[channel] = ChannelColumns(ranks, weights, scores.astype(np.float64))
+
     if heard is not None:
-        ranks = np.where(heard.found, ranks_of(heard.scores, np.isfinite(heard.scores)), 0)
-        channels["sounds"] = ChannelColumns(ranks, heard.weights, heard.scores.astype(np.float64))
+        rank("sounds", heard.scores, heard.found, heard.weights)
     if scores is not None:
-        channels["seen"] = ChannelColumns(ranks_of(scores, np.isfinite(scores)), 1.0, scores.astype(np.float64))
+        rank("seen", scores, True, 1.0)
+    if meant is not None:
+        rank("meaning", meant.scores, meant.found, meant.weights)
     return channels
 
 
@@ -333,12 +341,14 @@ class Searcher:
         encoder: Callable[[], Encoder | None] | None,
         folder: Path | None = None,
         read_filter: Callable[[str | None], Filter] | None = None,
-        sound_model: seen.SoundModel | None = None,
+        load_sounds: Callable[[Mapping[str, str]], TextEncoder] | None = None,
     ) -> None:
-        self._encoder, self._sounds = encoder, sound_model
+        self._encoder, self._models = encoder, dict[Channel, seen.OtherModel]()
+        if load_sounds is not None:  # else no model is loaded
+            self._models = {"sounds": seen.OtherModel(SOUNDS, load_sounds)}
+            self._models["meaning"] = seen.OtherModel(MEANINGS, model_of)
         self.engine: AskEngine | None = None  # where one is asked what is seen
         self._meta: Mapping[str, str] = {}  # entries of the catalog, of which some name the models
-        self._texts: TextModel | None = None  # the one of texts, once it was asked
         self._reader = SnapshotReader(
             connection, open_vectors, folder, read_filter=read_filter, keeps_model=encoder is not None
         )
@@ -366,19 +376,13 @@ class Searcher:
         elif query.asked.sees and self._encoder is not None and (encoder := self._encoder()) is not None:
             embedding = encode_text(encoder, query.asked.text, notices)
             vector = seen.unit(embedding.sentence[0]) if query.moved is None else query.moved
-        to_hear = to_mean = None
-        if self._sounds is not None and query.asked is not None and "sounds" in query.channels and query.moved is None:
-            if (own := SOUNDS.own(self._meta)).get("weights_hash"):
-                to_hear = self._sounds.encode(query.asked.text, own, notices)
-            elif query.channels == {"sounds"}:
-                notices.append(seen.NO_SOUNDS)
-        if self._sounds is not None and query.asked is not None and "meaning" in query.channels and query.moved is None:
-            own = MEANINGS.own(self._meta)
-            if own and (self._texts is None or self._texts.weights_hash != own.get("weights_hash")):
-                self._texts = model_of(self._meta)
-            if self._texts is not None:
-                to_mean = self._texts, self._texts.encode([query.asked.text])[0]
-        return EncodedQuery(query, embedding, vector, to_hear, to_mean, tuple(notices))
+        by = dict[Channel, seen.Encoded | None]()
+        for channel, model in self._models.items():
+            if query.asked is not None and query.moved is None and channel in query.channels:
+                by[channel] = model.encode(query.asked.text, self._meta, notices)
+        if query.channels == {"sounds"} == by.keys() and not SOUNDS.own(self._meta).get("weights_hash"):
+            notices.append(seen.NO_SOUNDS)
+        return EncodedQuery(query, embedding, vector, by.get("sounds"), by.get("meaning"), tuple(notices))
 
     def ask(self, s: Snapshot, encoded: EncodedQuery, engine: AskEngine | None = None) -> Asked:
         """Ask the channels of a query; an engine names the clips that frames are compared of, else they are all."""
@@ -393,7 +397,7 @@ class Searcher:
                 notices.append(sentence)
         alone, models = query.channels == {"sounds"}, 1 + (vector is not None)
         heard = seen.hear(s, encoded.to_hear, allowed, notices, alone=alone, models=models)
-        meant = meaning.compare(s, query, encoded.to_mean, allowed)
+        meant = meaning.compare(s, query, encoded.to_mean, allowed, notices)
         scores = above = None
         if vector is not None:
             if engine is not None:
@@ -406,10 +410,7 @@ class Searcher:
                 notices.append(_not_measured(query))
             elif heard is not None and heard.s.measured:
                 above = as_one_of(above, 2)
-        channels = _columns(texts, heard, scores)
-        if meant is not None:
-            ranks = np.where(meant.found, ranks_of(meant.scores, np.isfinite(meant.scores)), 0)
-            channels["meaning"] = ChannelColumns(ranks, meaning.WEIGHT, meant.scores.astype(np.float64))
+        channels = _columns(texts, heard, scores, meant)
         return Asked(encoded, allowed, texts, vector, scores, above, heard, meant, notices, channels)
 
     def clip_vector(self, clip_id: str, time_s: float | None = None) -> FloatArray:

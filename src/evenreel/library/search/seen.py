@@ -15,7 +15,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -26,10 +25,9 @@ from evenreel.errors import EncoderError, LibraryError
 from evenreel.features.clip_reader import within_shots
 from evenreel.library.search.result import MomentHit, TextHit
 from evenreel.library.search.snapshot import ClipColumns, Snapshot
-from evenreel.library.store.catalog import other_sounds
 from evenreel.library.store.vectors import FITS, FRAMES, MAY_FIT, SOUNDS, Matrix, as_one_of, load_null_best
 from evenreel.library.store.writer import open_vectors
-from evenreel.types import Encoder, FloatArray
+from evenreel.types import FloatArray, TextEncoder
 
 DECIMALS = 5
 """Decimals of a similarity: those of float16 vectors have no more that mean something, and equal frames score alike."""
@@ -106,7 +104,7 @@ def unit(given: FloatArray | None) -> FloatArray:
     return np.asarray(vector / length, np.float32)
 
 
-# Sounds --------------------------------------------------------------------------------------------------------------
+# Other matrices: sounds, and what texts mean (`evenreel.library.search.meaning`) -------------------------------------
 
 NO_SOUNDS = (
     "The library knows of nothing that its videos sound like: none were listened to (`evenreel index --set "
@@ -114,38 +112,47 @@ NO_SOUNDS = (
 )
 
 
-class SoundModel:
-    """The model of sounds that a library names; loaded by the first search that asks it."""
+Encoded = tuple[TextEncoder, FloatArray]  # a model, and its vector of a query (D,)
 
-    def __init__(self, library: Path, load: Callable[[str], Encoder]) -> None:
-        self._library, self._load = library, load
-        self._encoder: Encoder | None = None
 
-    def encode(self, text: str, meta: Mapping[str, str], notices: list[str]) -> tuple[str, FloatArray] | None:
-        """Encode a sentence (D,) by the catalog's model, its digest before; a notice where it cannot be."""
-        weights_hash = meta.get("weights_hash")
+class OtherModel:
+    """The model of another matrix than that of frames; loaded by the first search that asks it."""
+
+    def __init__(self, of: Matrix, load: Callable[[Mapping[str, str]], TextEncoder | None]) -> None:
+        self._of, self._load = of, load
+        self._encoder: TextEncoder | None = None
+
+    def encode(self, text: str, meta: Mapping[str, str], notices: list[str]) -> Encoded | None:
+        """Encode a sentence by the catalog's model; None where it names none, and with a notice where it fails."""
+        own = self._of.own(meta)
+        if not own.get("weights_hash"):
+            return None
         try:
-            if self._encoder is None or self._encoder.weights_hash != weights_hash:
-                encoder = self._load(meta["encoder_id"])
-                if encoder.weights_hash != weights_hash:
-                    raise LibraryError(other_sounds(self._library, meta["encoder_id"], encoder.encoder_id))
-                self._encoder = encoder
-            return weights_hash, unit(self._encoder.encode_text([text]).sentence[0])
+            if self._encoder is None or self._encoder.weights_hash != own["weights_hash"]:
+                self._encoder = self._load(own)
+            if self._encoder is None:
+                return None
+            return self._encoder, unit(self._encoder.encode_text([text]).sentence[0])
         except (LibraryError, EncoderError) as error:
-            notices.append(_left_out(meta, error))
+            notices.append(_left_out(own, error))
             return None
 
 
 @dataclass(frozen=True, eq=False)
-class Heard:
-    """What a model of sounds hears of clips (C,) for a query."""
+class Compared:
+    """What another matrix than that of frames says of clips (C,) for a query."""
 
-    s: Snapshot  # the library with the matrix of sounds in the place of that of frames
+    s: Snapshot  # the library with that matrix in the place of that of frames
+    model: TextEncoder
     vector: FloatArray  # (D,) the query
     scores: FloatArray  # similarity of each clip's best window; -inf of others
-    found: Flags  # which clips their sound finds
+    found: Flags  # which clips are found by it
     weights: Column | float  # of their ranks
-    shares: Column  # share of nonsense that the sound of each beats; NaN where it did not find it
+    shares: Column  # share of nonsense that each of these beats; NaN of others
+
+
+class Heard(Compared):
+    """What a model of sounds hears."""
 
     def stretches(self, clip_id: str, place: int, notices: list[str]) -> list[MomentHit]:
         """Find the stretches of a clip that sound like the query; none, with one notice, where they are damaged."""
@@ -157,8 +164,10 @@ class Heard:
             return []
 
 
-def with_matrix(s: Snapshot, of: Matrix) -> Snapshot | None:
-    """The same library with another matrix in the place of that of frames; None where it has none."""
+def with_matrix(s: Snapshot, of: Matrix, asked: Encoded | None) -> Snapshot | None:
+    """The same library with another matrix in the place of that of frames; None where it has none of this model."""
+    if asked is None or of.own(s.meta).get("weights_hash") != asked[0].weights_hash:
+        return None
     if of not in s.kept:
         meta, s.kept[of] = of.own(s.meta), None
         if s.folder is not None and meta.get("dimension"):
@@ -169,24 +178,30 @@ def with_matrix(s: Snapshot, of: Matrix) -> Snapshot | None:
     return found
 
 
+def score_or_tell(s: Snapshot, vector: FloatArray, allowed: Flags, notices: list[str]) -> FloatArray | None:
+    """Score clips as `score` does; None, with a notice, where the matrix is damaged."""
+    try:
+        return score(s, vector, allowed)
+    except LibraryError as error:
+        notices.append(_left_out(s.of.own(s.meta), error))
+        return None
+
+
 def hear(
-    s: Snapshot, to_hear: tuple[str, FloatArray] | None, allowed: Flags, notices: list[str], *, alone: bool, models: int
+    s: Snapshot, to_hear: Encoded | None, allowed: Flags, notices: list[str], *, alone: bool, models: int
 ) -> Heard | None:
     """Score the allowed clips (C,) by their sound, `models` of which may say that it fits; None where it cannot be."""
-    heard = None if to_hear is None else with_matrix(s, SOUNDS)
-    if to_hear is None or heard is None or not len(heard.seen) or SOUNDS.own(s.meta).get("weights_hash") != to_hear[0]:
+    heard = with_matrix(s, SOUNDS, to_hear)
+    if to_hear is None or heard is None or not len(heard.seen):
         return None
-    try:
-        scores = score(heard, to_hear[1], allowed)
-    except LibraryError as error:
-        notices.append(_left_out(SOUNDS.own(s.meta), error))
+    if (scores := score_or_tell(heard, to_hear[1], allowed, notices)) is None:
         return None
     beaten, found, weights = above(heard, scores), np.isfinite(scores), np.ones(len(scores))
     shares = np.full(len(scores), np.nan) if beaten is None else as_one_of(beaten, models)
     if not alone:
         found = shares >= MAY_FIT
         weights = np.clip(np.nan_to_num((shares - MAY_FIT) / (FITS - MAY_FIT)), 0.0, 1.0)
-    return Heard(heard, to_hear[1], scores, found, weights, np.where(found, shares, np.nan))
+    return Heard(heard, *to_hear, scores, found, weights, np.where(found, shares, np.nan))
 
 
 def _left_out(meta: Mapping[str, str], error: Exception) -> str:

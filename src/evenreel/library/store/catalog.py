@@ -50,12 +50,8 @@ SNAPSHOT_MARKER = "snapshot.json"  # name of the file that says which published 
 BROKEN = ".broken"  # ending of the name of a file that was put aside
 RENDERED_PX = ((320, 240), (160, 120))
 """Width and height of the scenes of `evenreel demo` and `planted`; hardly any camera makes such."""
-_NUMBERS = (
-    *("dimension", "vectors_end", "vectors_generation", "changes", "personal_changes", "schema_version"),
-    *("sounds_dimension", "sounds_vectors_end", "sounds_vectors_generation"),
-    *("meaning_dimension", "meaning_vectors_end", "meaning_vectors_generation"),
-)
-"""Entries of `meta` that are whole numbers."""
+_NUMBERS = ("dimension", "vectors_end", "vectors_generation", "changes", "schema_version")
+"""Ends of the names of entries of `meta` that are whole numbers."""
 _JSON = (MAKING, "ignored")
 
 LATER = ("meaning_rows", "meaning_null_scores")
@@ -124,9 +120,7 @@ def open_for_repair(library: Path, file: str) -> sqlite3.Connection:
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA secure_delete = ON")  # for `evenreel.library.people`
             check_version(connection, library)
-            for statement in _statements():
-                if any(f"TABLE {name} " in statement for name in LATER):
-                    connection.execute(statement.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
+            lay_down(connection, LATER)
     except BaseException:
         connection.close()
         raise
@@ -311,7 +305,9 @@ def get_meta(connection: sqlite3.Connection) -> dict[str, str]:
 
 
 def is_entry(name: object, value: object) -> bool:
-    if not (isinstance(name, str) and isinstance(value, str)) or (name in _NUMBERS and not _WHOLE.fullmatch(value)):
+    if not (isinstance(name, str) and isinstance(value, str)) or (
+        name.endswith(_NUMBERS) and not _WHOLE.fullmatch(value)
+    ):
         return False
     try:
         return name not in _JSON or isinstance(json.loads(value), (dict, list))
@@ -401,10 +397,11 @@ def create_schema(connection: sqlite3.Connection) -> None:
         set_meta(connection, {"schema_version": str(SCHEMA_VERSION), "folding": FOLDING})
 
 
-def lay_down(connection: sqlite3.Connection) -> None:
-    """Create every table and index that is missing, inside the caller's transaction: `executescript` would end it."""
+def lay_down(connection: sqlite3.Connection, names: Sequence[str] = ()) -> None:
+    """Create every table and index that is missing, or some tables: `executescript` would end a transaction."""
     for statement in _statements():
-        connection.execute(_CREATE.sub(r"CREATE \1 IF NOT EXISTS ", statement))
+        if not names or any(f"TABLE {name} " in statement for name in names):
+            connection.execute(_CREATE.sub(r"CREATE \1 IF NOT EXISTS ", statement))
 
 
 @cache
@@ -551,7 +548,8 @@ def clear_unnamed(library: Path, meta: Mapping[str, str]) -> None:
 def other_model(library: Path, made_with: str, offered: str) -> str:
     return (
         f"The library {library} was made with the model {made_with}, and {offered} has other weights; vectors of two "
-        f"models cannot be compared: leave --model out, or use another --library."
+        "models cannot be compared: leave --model and --precision out, exchange it by evenreel reindex, or use another "
+        "--library."
     )
 
 

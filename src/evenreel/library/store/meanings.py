@@ -31,17 +31,17 @@ TextSource = Literal["said", "on_screen", "about"]
 MOST_LETTERS = 100  # of a window: 17 words of English, two sentences of Chinese
 PAUSE_S = 10.0
 CLIPS_AT_ONCE = 256
+_CAPTION = "CASE WHEN json_valid(metadata) THEN json_extract(metadata, '$.caption') END"
 _LINES: dict[TextSource, str] = {
     "said": "SELECT text, start_s, end_s, transcript FROM utterances WHERE clip_id = ? ORDER BY transcript, number",
     "on_screen": "SELECT text, start_s, end_s, 0 FROM tracks WHERE clip_id = ? ORDER BY start_s, number",
-    "about": "SELECT CASE WHEN json_valid(metadata) THEN json_extract(metadata, '$.caption') END AS caption, 0.0, 0.0,"
-    " min(path) FROM files WHERE clip_id = ? AND state = 'indexed' AND caption <> '' GROUP BY 1 ORDER BY min(path)",
+    "about": f"SELECT {_CAPTION} AS caption, 0.0, 0.0, min(path) FROM files"
+    " WHERE clip_id = ? AND state = 'indexed' AND caption <> '' GROUP BY 1 ORDER BY min(path)",
 }
 _WITH_TEXTS = (
-    "SELECT clip_id FROM clips WHERE (EXISTS (SELECT 1 FROM utterances WHERE utterances.clip_id = clips.clip_id)"
-    " OR EXISTS (SELECT 1 FROM tracks WHERE tracks.clip_id = clips.clip_id)"
-    " OR EXISTS (SELECT 1 FROM files WHERE files.clip_id = clips.clip_id AND state = 'indexed'"
-    " AND json_extract(metadata, '$.caption') <> ''))"
+    "SELECT clip_id FROM clips WHERE (EXISTS (SELECT 1 FROM utterances AS said WHERE said.clip_id = clips.clip_id)"
+    " OR EXISTS (SELECT 1 FROM tracks WHERE tracks.clip_id = clips.clip_id) OR EXISTS (SELECT 1 FROM files"
+    f" WHERE files.clip_id = clips.clip_id AND state = 'indexed' AND {_CAPTION} <> ''))"
 )
 
 log = logging.getLogger("evenreel")
@@ -87,14 +87,14 @@ def counts_of(windows: Sequence[Window]) -> tuple[int, int, int]:
     return len(windows), sources.count("said"), sources.count("on_screen")
 
 
-def put_meanings(library: Path, connection: sqlite3.Connection, model: TextModel, clip_ids: Sequence[str]) -> int:
+def _put_meanings(library: Path, connection: sqlite3.Connection, name: str, clip_ids: Sequence[str]) -> int:
     """Encode the texts of clips without rows, in the caller's transaction; return how many have any."""
     windows = {clip_id: found for clip_id in clip_ids if (found := windows_of(connection, clip_id))}
     meta = get_meta(connection)
     vectors = open_vectors(library, meta, MEANINGS)
     if not windows or vectors is None:
         return 0
-    encoded = model.encode([one.text for found in windows.values() for one in found])
+    encoded = load_text_model(name).encode([one.text for found in windows.values() for one in found])
     row = vectors.append(encoded, at_row=int(MEANINGS.own(meta)["vectors_end"]))
     for clip_id, found in windows.items():
         values = clip_id, row, *counts_of(found)
@@ -105,30 +105,31 @@ def put_meanings(library: Path, connection: sqlite3.Connection, model: TextModel
     return len(windows)
 
 
-def model_of(meta: Mapping[str, str]) -> TextModel | None:
+def model_of(own: Mapping[str, str]) -> TextModel | None:
     """Load the model of a library's texts; None where it is not on this machine, or has other weights."""
-    own = MEANINGS.own(meta)
     with suppress(EncoderError):
-        if own and locate_text_model(own["encoder_id"], here=True):
-            model = load_text_model(own["encoder_id"])
-            return model if model.weights_hash == own["weights_hash"] else None
+        if not own.get("weights_hash") or not locate_text_model(own["encoder_id"], here=True):
+            return None
+        model = load_text_model(own["encoder_id"])
+        return model if model.weights_hash == own["weights_hash"] else None
     return None
 
 
-def lacking(connection: sqlite3.Connection) -> list[str]:
+def _lacking(connection: sqlite3.Connection) -> list[str]:
     """Return the clips with texts that have no rows."""
     found = connection.execute(f"{_WITH_TEXTS} AND clip_id NOT IN (SELECT clip_id FROM meaning_rows) ORDER BY clip_id")
     return [clip_id for (clip_id,) in found]
 
 
 def without_meaning(connection: sqlite3.Connection, meta: Mapping[str, str]) -> str | None:
-    """Return a sentence where texts are searched by their words alone; None where they are not, or there are none."""
+    """Return a sentence where texts are searched by their words alone, and not because a person wants it so."""
     name = (own := MEANINGS.own(meta)).get("encoder_id", WORDLLAMA)
-    if model_of(meta) or not (own or connection.execute(f"{_WITH_TEXTS} LIMIT 1").fetchone()):
+    if not name or not (own or connection.execute(f"{_WITH_TEXTS} LIMIT 1").fetchone()):
         return None
     remedy = "run evenreel index once more"
     try:
-        locate_text_model(name, here=True)
+        if locate_text_model(name, here=True).digest() == own.get("weights_hash"):
+            return None
     except EncoderError:
         remedy = f"{to_install('meaning')}, then {remedy}" if name == WORDLLAMA else f"{name} is not on this machine"
     return f"What is said and written is searched by its words, not by its meaning: {remedy}."
@@ -142,38 +143,38 @@ def update_meanings(
 ) -> int:
     """Encode what has no rows, by the model that is named, the library's own or the default; return how many clips.
 
-    A model of another digest than the rows' encodes all anew, and None drops them.
+    A model of another digest than the rows' encodes all anew. None drops them, and is kept as a model without a name.
     """
     own = MEANINGS.own(store.meta())
     if name is None:
-        if own:
-            with store.changing() as connection:
-                drop_rows(connection, MEANINGS)
-                connection.execute("DELETE FROM meta WHERE key GLOB ?", (f"{MEANINGS.prefix}*",))
-            vectors_path(store.library, MEANINGS.named(own), MEANINGS).unlink(missing_ok=True)
+        with store.changing() as connection:
+            drop_rows(connection, MEANINGS)
+            connection.execute("DELETE FROM meta WHERE key GLOB ?", (f"{MEANINGS.prefix}*",))
+            set_meta(connection, MEANINGS.named({"encoder_id": ""}))
+        vectors_path(store.library, MEANINGS.named(own), MEANINGS).unlink(missing_ok=True)
         return 0
     if name == AUTO:
-        name = own.get("encoder_id", WORDLLAMA)
+        if not (name := own.get("encoder_id", WORDLLAMA)):
+            return 0
         try:
             locate_text_model(name, here=True)
         except EncoderError:
             if own:
                 log.warning("The model of texts %s is not here, so new texts are found by their words alone.", name)
             return 0
-    if not own and not lacking(store.connection):
+    if not own and not _lacking(store.connection):
         return 0
     if own.get("weights_hash") != locate_text_model(name).digest():
+        load_text_model.cache_clear()  # its files may have changed since this process read them
         store.begin_matrix(MEANINGS, load_text_model(name))
-    clip_ids, encoded = lacking(store.connection), 0
-    if not clip_ids and store.null_scores_hold(MEANINGS):
-        return 0
-    told(len(clip_ids))
-    model = load_text_model(name)
+    clip_ids, encoded = _lacking(store.connection), 0
+    if clip_ids:
+        told(len(clip_ids))
     for start in range(0, len(clip_ids), CLIPS_AT_ONCE):
         if halted():
             return encoded
         with store.changing() as connection:
-            encoded += put_meanings(store.library, connection, model, clip_ids[start : start + CLIPS_AT_ONCE])
+            encoded += _put_meanings(store.library, connection, name, clip_ids[start : start + CLIPS_AT_ONCE])
     if not store.null_scores_hold(MEANINGS):
-        store.update_null_scores(model, MEANINGS)
+        store.update_null_scores(load_text_model(name), MEANINGS)
     return encoded

@@ -227,7 +227,7 @@ def write_copy(library: Path, connection: sqlite3.Connection) -> None:
             for row in here.rows.get(table, ()):
                 memory.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", tuple(row.values()))
         # Which model the library has, and which state this is; how nonsense scores is measured anew.
-        entries = connection.execute("SELECT key, value FROM meta WHERE key NOT LIKE 'null%'").fetchall()
+        entries = connection.execute("SELECT key, value FROM meta WHERE key NOT GLOB '*null_*'").fetchall()
         memory.executemany("INSERT INTO meta VALUES (?, ?)", entries)
         memory.commit()
         try:

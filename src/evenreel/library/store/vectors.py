@@ -224,8 +224,6 @@ DECIMALS = 9  # cosines of float16 vectors that differ by less are equal; z stay
 
 CLIPS_AT_ONCE = 4096
 KEPT_FROM_S = 1.0  # processor time of encoding the bank from which it is kept for other libraries
-NOTED = {"null_bank", "null_vectors", "null_best", "null_clips"}
-"""Entries of `meta`: which queries were encoded by which model, their vectors, their best z, on how many clips."""
 
 
 @cache
@@ -236,14 +234,19 @@ def null_queries() -> tuple[str, ...]:
 
 
 def update_null_scores(
-    connection: sqlite3.Connection, vectors: ExactVectors, encoder: TextEncoder, of: Matrix = FRAMES
-) -> None:
+    connection: sqlite3.Connection, vectors: ExactVectors, encoder: TextEncoder | None, of: Matrix = FRAMES
+) -> bool:
     """Update the scores of nonsense queries on the clips of a matrix, and their best z, in the caller's transaction.
 
     Only new clips are scored, and all anew where one went (the best of the rest is not known) or the encoder changed.
+    Without an encoder it is done by what the library's own has encoded; returns False where there is none.
     """
-    queries = _stored_bank(of.own(get_meta(connection)), encoder.weights_hash, encoder.dimension)
+    meta = of.own(get_meta(connection))
+    weights_hash = meta.get("weights_hash", "") if encoder is None else encoder.weights_hash
+    queries = _stored_bank(meta, weights_hash, vectors.dimension)
     if queries is None:
+        if encoder is None:
+            return False
         encoded = _encoded_bank(encoder)
         noted = {
             "null_bank": _bank_digest(encoder.weights_hash),
@@ -252,12 +255,11 @@ def update_null_scores(
         }
         set_meta(connection, of.named(noted))
         queries = encoded.astype(np.float32)
-    measure_nonsense(connection, vectors, queries, of)
+    _measure(connection, vectors, queries, of)
+    return True
 
 
-def measure_nonsense(
-    connection: sqlite3.Connection, vectors: ExactVectors, queries: FloatArray, of: Matrix = FRAMES
-) -> None:
+def _measure(connection: sqlite3.Connection, vectors: ExactVectors, queries: FloatArray, of: Matrix) -> None:
     """Score encoded nonsense queries on the library's clips that are not scored yet, and store scores and best z."""
     connection.execute(f"DELETE FROM {of.nulls} WHERE clip_id NOT IN (SELECT clip_id FROM {of.rows})")
     meta, known = of.own(get_meta(connection)), connection.execute(f"SELECT count(*) FROM {of.nulls}").fetchone()[0]
@@ -291,18 +293,12 @@ def null_scores_hold(connection: sqlite3.Connection, of: Matrix = FRAMES) -> boo
     (measured,) = connection.execute(f"SELECT count(*) FROM {of.rows} JOIN {of.nulls} USING (clip_id)").fetchone()
     meta = of.own(get_meta(connection))
     is_measured = clips == measured and meta.get("null_clips", "0") == str(clips)
-    return is_measured and (not clips or meta.keys() >= NOTED)
+    return is_measured and (not clips or meta.keys() >= {"null_bank", "null_vectors", "null_best", "null_clips"})
 
 
 def load_null_best(meta: Mapping[str, str]) -> FloatArray:
     """Read the best z of each nonsense query in this library, (N,), sorted; (0,) where it is not known."""
     return np.sort(np.array(json.loads(meta.get("null_best", "[]")), np.float32))
-
-
-def bank_of(connection: sqlite3.Connection, of: Matrix = FRAMES) -> FloatArray | None:
-    """Read the bank (N, D) as the model of a matrix encoded it for this library; None where it must be encoded."""
-    meta = of.own(get_meta(connection))
-    return _stored_bank(meta, meta.get("weights_hash", ""), int(meta.get("dimension", "0")))
 
 
 def _encoded_bank(encoder: TextEncoder) -> HalfArray:

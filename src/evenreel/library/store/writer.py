@@ -139,9 +139,9 @@ class Store:
             row = self.connection.execute(
                 "SELECT has_vision, has_text FROM clips WHERE clip_id = ?", (clip_id,)
             ).fetchone()
-        return WantedStages(bool(row[0]), bool(row[1])) if row and self._stored_shard(clip_id) else None
+        return WantedStages(bool(row[0]), bool(row[1])) if row and self.stored_shard(clip_id) else None
 
-    def _stored_shard(self, clip_id: str) -> Shard | None:
+    def stored_shard(self, clip_id: str) -> Shard | None:
         """The shard of a clip, None where it is gone or damaged.
 
         By its own checksum, not the catalog's: a run that was killed between the two leaves a newer shard.
@@ -161,7 +161,7 @@ class Store:
         """
         with self._lock:
             known = self.connection.execute("SELECT 1 FROM clips WHERE clip_id = ?", (shard.clip_id,)).fetchone()
-        stored = self._stored_shard(shard.clip_id) if known else None
+        stored = self.stored_shard(shard.clip_id) if known else None
         whole = merge(shard, stored) if stored else shard
         with self._lock, transaction(self.connection):
             self._note_unsettled(shard.clip_id)
@@ -180,7 +180,7 @@ class Store:
 
     def put_sounds(self, clip_id: str, sounds: ClipSounds) -> None:
         """Store what a clip sounds like; nothing where its shard is gone, as the video is then read anew."""
-        stored = self._stored_shard(clip_id)
+        stored = self.stored_shard(clip_id)
         if stored is None:
             return
         heard = replace(stored, sounds=sounds)
@@ -332,7 +332,7 @@ class Store:
             set_meta(connection, of.named(tie))
         old.unlink(missing_ok=True)
 
-    def update_null_scores(self, encoder: TextEncoder, of: Matrix = FRAMES) -> None:
+    def update_null_scores(self, encoder: TextEncoder | None, of: Matrix = FRAMES) -> None:
         """Score the bank of nonsense queries on the library's present clips, to say which matches are weaker."""
         vectors = open_vectors(self.library, get_meta(self.connection), of)
         if vectors is not None:

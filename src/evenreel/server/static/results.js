@@ -107,7 +107,11 @@ export class Results {
     try {
       const ask = () => this.#timed(place, request.signal);
       const answer = await patiently(ask, (error) => this.#showWaiting(error), request.signal);
-      if (this.typing && !this.paused && !answer.answering) await pause(TYPING_ENDS_S, request.signal); // half a word fits nothing
+      if (this.typing && !this.paused && !answer.answering) {
+        await pause(TYPING_ENDS_S, request.signal); // half a word fits nothing; nor may what a slow model has read of it
+        this.paused = true;
+        return await this.#search(place);
+      }
       if (request.signal.aborted) return;
       this.wishes.refusedFilter(null);
       this.#showAnswer(place, answer);
