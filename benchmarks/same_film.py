@@ -7,8 +7,8 @@ A film is 40 s of pieces of them. Planted are: the film in another codec, at hal
 of 8 to 14 s that begins between two moments, and that part with borders. Not to fold are the part beside the next part
 of its film and beside other films (that have less than a fifth of its frames), halves of one shot, and two recordings
 by a still camera, one picture with noise and changing light each, once with the same tenth of more light.
-`--lecture` adds real CLIP vectors of the frames of a lecture (`image_embeddings.npy`, `image_timestamps.npy`): every second of 60 frames beside those between them, and
-beside other stretches, most of which show a slide that does not change.
+`--lecture` adds real CLIP vectors of the frames of a lecture (`image_embeddings.npy`, `image_timestamps.npy`): every
+second of 60 frames beside those between them, and beside other stretches, most of which show an unchanging slide.
 
 Films of even numbers chose `SAME_FILM` and `FILM_OF_ANY_TWO`; recall and precision are those of odd numbers, each by
 two rules: takes as they are folded without an alignment (the named alternative), and with it.
