@@ -185,27 +185,19 @@ def measure(data: Path, split: str, draws: int, only: Sequence[str] = ("captions
 
 
 def choose(data: Path, draws: int) -> None:
-    usual_letters = meanings.MOST_LETTERS
-    print("training split: letters of a window")
-    for letters in (40, 75, 100, 150, 225, 300):
-        meanings.MOST_LETTERS = letters
-        print(f" {letters}")
-        measure(data, "train", draws, ["subtitles"])
-    meanings.MOST_LETTERS = usual_letters
-    print("training split: share of nonsense that a text has to beat")
-    usual = meaning.ENOUGH
-    for enough in (0.9, 0.95, 0.975, 0.99):
-        meaning.ENOUGH = enough
-        print(f" {enough}")
-        measure(data, "train", draws, ["captions", "exact"])
-    meaning.ENOUGH = usual
-    print("training split: weight of the rank")
-    usual = meaning.WEIGHT
-    for weight in (0.05, 0.25, 0.5, 1.0):
-        meaning.WEIGHT = weight
-        print(f" {weight}")
-        measure(data, "train", draws, ["captions", "exact"])
-    meaning.WEIGHT = usual
+    """What each constant was chosen among, on the training split."""
+    for what, module, name, values, only in (
+        ("letters of a window", meanings, "MOST_LETTERS", (40, 75, 100, 150, 225, 300), ["subtitles"]),
+        ("share of nonsense to beat", meaning, "ENOUGH", (0.9, 0.95, 0.975, 0.99), ["captions", "exact"]),
+        ("weight of the rank", meaning, "WEIGHT", (0.05, 0.25, 0.5, 1.0), ["captions", "exact"]),
+    ):
+        print(f"training split: {what}")
+        usual = getattr(module, name)
+        for value in values:
+            setattr(module, name, value)
+            print(f" {value}")
+            measure(data, "train", draws, only)
+        setattr(module, name, usual)
 
 
 def lecture(data: Path) -> None:

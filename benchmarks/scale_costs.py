@@ -1,6 +1,7 @@
 """What libraries of up to a thousand million moments would cost, from what was measured to ten million.
 
-    python -m benchmarks.scale_costs [--moments 1e8 1e9] [--core-hour 0.04] [--gb-month 0.023] [--encode-ms 409] [--json]
+    python -m benchmarks.scale_costs [--moments 1e8 1e9] [--core-hour 0.04] [--gb-month 0.023] [--encode-ms 409]
+                                     [--json]
 
 The sizes that were measured are the rows of `benchmarks/results/search-sizes.jsonl`, a run of `benchmarks.search` each.
 Beyond the largest of them, a figure goes on along the straight line through the two largest; nothing says that a
