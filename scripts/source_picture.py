@@ -16,7 +16,7 @@ from benchmarks.over_seeds import Figures, Gap
 from benchmarks.source import BIASED, PLAIN, PREFERENCE, REAL_R1, WIN_RATE, Runs, Training, mean
 from evenreel.debias.source.contrast import PRESETS
 from evenreel.evaluation import Interval
-from evenreel.report.result.figures import Panel, share_sweep
+from evenreel.report.figures import Panel, share_sweep
 from scripts.planted_pictures import photograph
 
 PANELS = ((PREFERENCE, "Preference", "Normalized Δ MixR"), (WIN_RATE, "Real above its mirror", "% of captions"),

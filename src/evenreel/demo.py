@@ -168,7 +168,7 @@ def _audit(library: Library, audit_inputs: AuditInputs, count: int, report: Path
         from evenreel.audits import audit_source
         from evenreel.provenance import provenance_of
         from evenreel.report import write_page
-        from evenreel.report.result.page import audit_page
+        from evenreel.report.page import audit_page
 
         corpus, scores = audit_inputs(library, audit_sentences(count))
         found = audit_source(scores, corpus)

@@ -14,8 +14,7 @@ from evenreel.corpus import make_corpus
 from evenreel.corpus.distractors import OVERLAY_OF
 from evenreel.errors import ScoresError
 from evenreel.report import AuditResult
-from evenreel.report.page import render
-from evenreel.report.result.page import audit_page
+from evenreel.report.page import audit_page, render
 from evenreel.types import Corpus, ScoreNotes, Scores
 
 PAIRS = 40

@@ -22,7 +22,7 @@ from evenreel.papers.engine.fine_tuning import FineTuned, before_training, begun
 from evenreel.papers.engine.seeds import over_seeds
 from evenreel.papers.ghost.measures import MAIN, Figures, SeededFigures
 from evenreel.papers.ghost.vectors import Trained, paired_clips, trained_models
-from evenreel.report.result.record import AuditResult
+from evenreel.report.result import AuditResult
 from evenreel.types import Scores
 from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.offset_pairs import DIMENSION, GROUP, PAIRS, QUICK, offset_material, quick_settings

@@ -23,7 +23,7 @@ from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.clusters import Clusters, clusters_of
-from evenreel.report.result.record import AuditResult
+from evenreel.report.result import AuditResult
 from evenreel.types import Shown
 
 

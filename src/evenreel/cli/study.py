@@ -23,7 +23,7 @@ from evenreel.provenance import provenance_of
 if TYPE_CHECKING:
     from evenreel.papers import Study, StudyInputs, StudySettings
     from evenreel.papers.engine.sources import StudySources
-    from evenreel.report.result.record import AuditResult
+    from evenreel.report.result import AuditResult
     from evenreel.training.recipe.recipe import Recipe
 
 REPORT, RESULTS, RUNS = "report.html", "results.json", "runs"
@@ -249,7 +249,7 @@ def _make(call: _Call, sources: StudySources, settings: StudySettings, choice: R
     from evenreel.papers import run_study
     from evenreel.papers.engine.reading import load_study_inputs
     from evenreel.report import write_page
-    from evenreel.report.result.page import audit_page
+    from evenreel.report.page import audit_page
 
     sources, settings = _with_recipe(call, _with_names(sources), settings, choice)
     for file in (REPORT, RESULTS):

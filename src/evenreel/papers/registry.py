@@ -18,7 +18,7 @@ from evenreel.progress import Progress
 
 if TYPE_CHECKING:
     from evenreel.papers.engine.inputs import StudyInputs
-    from evenreel.report.result.record import AuditResult
+    from evenreel.report.result import AuditResult
 
 RERANK = Study("rerank/depth", "rerank_depth:rerank_depth", STAGES, DepthSettings)
 STUDIES = {one.name: one for one in (*GHOST, *LENGTH, *BIMA, *TCD, *TITAN, RERANK)}
@@ -42,7 +42,7 @@ def run_study(
     from evenreel.papers.engine.fine_tuning import begun
     from evenreel.papers.engine.inputs import LearningInputs
     from evenreel.papers.engine.towers import check_towers, through_towers
-    from evenreel.report.result.record import AuditResult
+    from evenreel.report.result import AuditResult
 
     study = find_study(name)
     if not isinstance(material, study.needs.inputs) or not isinstance(settings, study.settings):

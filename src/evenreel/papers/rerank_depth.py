@@ -32,8 +32,8 @@ from evenreel.papers.engine.material import Model
 from evenreel.papers.engine.settings import DepthSettings
 from evenreel.papers.engine.words import paragraph
 from evenreel.progress import Progress, each_part
-from evenreel.report.result.figures import Line, Panel, sweep
-from evenreel.report.result.record import AuditFigure, AuditTable, interval_cells, interval_columns
+from evenreel.report.figures import Line, Panel, sweep
+from evenreel.report.result import AuditFigure, AuditTable, interval_cells, interval_columns
 from evenreel.similarity.states import Encoded, take_rows
 from evenreel.similarity.tiles import MatcherScores
 from evenreel.types import Corpus, ScoreBlocks

@@ -7,7 +7,7 @@ from .page import (
     Text as Text,
     write_page as write_page,
 )
-from .result.record import (
+from .result import (
     AuditFigure as AuditFigure,
     AuditResult as AuditResult,
     AuditTable as AuditTable,

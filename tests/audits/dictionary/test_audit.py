@@ -17,9 +17,8 @@ from evenreel.evaluation.stats import resampled_weights
 from evenreel.features.scene_elements import EmbeddedDictionary, top_of_means
 from evenreel.language.scene_dictionary import SceneDictionary, given
 from evenreel.language.scene_elements import Elements
-from evenreel.report.page import render
-from evenreel.report.result.page import audit_page
-from evenreel.report.result.record import AuditTable
+from evenreel.report.page import audit_page, render
+from evenreel.report.result import AuditTable
 
 SETTINGS = AuditSettings(resamples=40, seed=3)
 ENTITIES, ACTIVITIES = ("a", "b", "c", "d", "e", "f"), ("x", "y")

@@ -19,8 +19,7 @@ from evenreel.audits.edits.overlay_measures import WRONG
 from evenreel.audits.edits.perturbed import AS_IS
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, UsageError
-from evenreel.report.page import render
-from evenreel.report.result.page import audit_page
+from evenreel.report.page import audit_page, render
 from evenreel.types import Corpus, Scores
 from tests.audits.edits.small_edits import CAPTION_IDS, CLIP_IDS, CLIPS, OWN, Table, arguments, corpus, of
 

@@ -23,8 +23,7 @@ from evenreel.audits.hubness.measures import HubnessMeasures, _gini_slope, _skew
 from evenreel.errors import CorpusError
 from evenreel.evaluation.concentration import gini, skewness
 from evenreel.language import Token
-from evenreel.report.page import render
-from evenreel.report.result.page import audit_page
+from evenreel.report.page import audit_page, render
 from evenreel.types import Corpus, ScoreNotes, Scores
 from tests.evaluation import small_corpus
 from tests.evaluation.small_corpus import scores_of

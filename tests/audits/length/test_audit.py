@@ -21,8 +21,7 @@ from evenreel.audits import (
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, UsageError
 from evenreel.report import AuditResult, Effect
-from evenreel.report.page import render
-from evenreel.report.result.page import audit_page
+from evenreel.report.page import audit_page, render
 from evenreel.types import Corpus, Scores
 from tests.audits.length.small_lengths import (
     CLASSES,

@@ -17,7 +17,7 @@ from evenreel.audits.source.words import unpaired_sentence
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
 from evenreel.report import AuditResult
-from evenreel.report.result.words import effect_words
+from evenreel.report.result import effect_words
 from evenreel.types import Corpus, Scores
 from tests.audits.small_pairs import pairs_of, scores_of
 

@@ -15,8 +15,7 @@ from evenreel.audits.source.confounds import audit_confounds
 from evenreel.audits.source.outward import MOST_NAMES, PROPERTIES, compare, outward_table
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, ScoresError
-from evenreel.report.page import render
-from evenreel.report.result.page import audit_page
+from evenreel.report.page import audit_page, render
 from evenreel.types import Corpus, Scores
 
 PAIRS = 60

@@ -21,8 +21,7 @@ from evenreel.papers import CorpusPart, Model, part_of, run_study, study_recipe
 from evenreel.papers.bima.looks import SCORE, ElementLook, Heat, attention_of, direction, look, patches_as_clips
 from evenreel.papers.bima.map_figures import displayed, heat_strip
 from evenreel.papers.engine.material import Looking
-from evenreel.report.page import render
-from evenreel.report.result.page import audit_page
+from evenreel.report.page import audit_page, render
 from evenreel.types import Pixels, TextFeatures, VideoFeatures
 from tests.papers.every_input import EveryInput, EverySetting
 from tests.tiny_checkpoints import WORDS

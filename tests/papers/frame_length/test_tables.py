@@ -38,7 +38,7 @@ from evenreel.papers.frame_length.variants import (
     fine_tuned_strata,
     other_matchers,
 )
-from evenreel.report.result.record import AuditResult, AuditTable
+from evenreel.report.result import AuditResult, AuditTable
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.ensemble.runs import seeded_runs
 from evenreel.training.ensemble.strata import Stratum

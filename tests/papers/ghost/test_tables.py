@@ -12,8 +12,7 @@ from evenreel.audits.source.paired import measure_source
 from evenreel.corpus import select
 from evenreel.errors import CorpusError
 from evenreel.papers import run_study
-from evenreel.report.page import render
-from evenreel.report.result.page import audit_page
+from evenreel.report.page import audit_page, render
 from evenreel.types import Scores
 from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.offset_pairs import GROUP, PAIRS, offset_material

@@ -22,8 +22,7 @@ from evenreel.papers import ClipText, CorpusPart, Model, ScreenText, run_study
 from evenreel.papers.engine.material import Looking
 from evenreel.papers.tcd import cost as tcd_cost
 from evenreel.papers.tcd.tokens import token_counts
-from evenreel.report.page import render
-from evenreel.report.result.page import audit_page
+from evenreel.report.page import audit_page, render
 from evenreel.similarity.states import Encoded
 from evenreel.types import OnScreen, Pixels, TextFeatures, TextTrack, VideoFeatures
 from tests.papers.every_input import EveryInput, EverySetting

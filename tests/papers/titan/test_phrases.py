@@ -15,7 +15,7 @@ from evenreel.errors import UsageError
 from evenreel.matchers.batches import text_batch, video_batch
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.papers import run_study
-from evenreel.report.result.record import AuditResult
+from evenreel.report.result import AuditResult
 from tests.papers.every_input import EveryInput
 from tests.papers.worded_clips import adapting, quick_settings, read, worded_material
 

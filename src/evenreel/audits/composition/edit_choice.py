@@ -17,7 +17,7 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.means import mean_interval, share_interval
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import wilcoxon_test
-from evenreel.report.result.record import ENOUGH, Effect
+from evenreel.report.result import ENOUGH, Effect
 from evenreel.types import Corpus, ScoreBlocks
 
 CHANCE = 50.0

@@ -19,7 +19,7 @@ from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.accepted import ScoresLike
 from evenreel.language.composition.answers import ANSWERS
-from evenreel.report.result.record import Effect
+from evenreel.report.result import Effect
 from evenreel.types import Corpus, ScoreBlocks, Shown
 
 QUESTIONS = "multiple choice"

@@ -22,7 +22,7 @@ from evenreel.evaluation.first_hit import hit_columns
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import wilcoxon_test
 from evenreel.language import Tagged, load_tagger, phrases
-from evenreel.report.result.record import ENOUGH, Effect
+from evenreel.report.result import ENOUGH, Effect
 from evenreel.types import Corpus, ScoreBlocks
 
 NEGATED = "negated"

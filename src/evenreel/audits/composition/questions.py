@@ -24,7 +24,7 @@ from evenreel.evaluation.stats import wilcoxon_test
 from evenreel.language import load_tagger
 from evenreel.language.composition.answers import ANSWERS
 from evenreel.language.wording import content_phrases
-from evenreel.report.result.record import ENOUGH, Effect
+from evenreel.report.result import ENOUGH, Effect
 from evenreel.types import Corpus, ScoreBlocks
 
 Kind = Literal["affirmation", "negation", "hybrid"]

@@ -9,8 +9,8 @@ from evenreel.audits.composition.edit_choice import EditChoice
 from evenreel.audits.composition.measures import CompositionMeasures
 from evenreel.audits.composition.negation import NegationMeasures
 from evenreel.audits.composition.questions import ALL, FALSE, FOUR, AnswerShares, MultipleChoice
-from evenreel.report.result.figures import deltas_by_group
-from evenreel.report.result.record import ENOUGH, AuditFigure, AuditTable, Cell, interval_cells, interval_columns
+from evenreel.report.figures import deltas_by_group
+from evenreel.report.result import ENOUGH, AuditFigure, AuditTable, Cell, interval_cells, interval_columns
 
 
 def choice_tables(measured: CompositionMeasures) -> Iterator[AuditTable]:

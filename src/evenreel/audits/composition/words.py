@@ -10,8 +10,7 @@ from evenreel.audits.composition.measures import CompositionMeasures
 from evenreel.audits.composition.negation import NEGATED, NegationMeasures
 from evenreel.audits.composition.questions import FOUR, NAMING, AnswerShares, Kind, MultipleChoice
 from evenreel.audits.edits.measures import CONTROL
-from evenreel.report.result.record import ENOUGH, Effect
-from evenreel.report.result.words import by_certainty, figure_words
+from evenreel.report.result import ENOUGH, Effect, by_certainty, figure_words
 
 WHAT = {
     "role-swapped": "who does what to whom",

@@ -19,8 +19,7 @@ from evenreel.errors import UsageError
 from evenreel.evaluation.results import Interval
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.progress import Progress
-from evenreel.report.result.record import ENOUGH, AuditFigure, AuditResult, Effect
-from evenreel.report.result.words import figure_words
+from evenreel.report.result import ENOUGH, AuditFigure, AuditResult, Effect, figure_words
 
 EFFECT = "gain of the phrases that captions name, points"
 

@@ -12,8 +12,7 @@ from evenreel.audits.dictionary.measures import Gains, Kind, KindMeasures, gain_
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.counts import FIRST, first_share, share
 from evenreel.evaluation.concentration import gini, skewness
-from evenreel.report.result.record import AuditTable, Cell, Row
-from evenreel.report.result.words import figure_words
+from evenreel.report.result import AuditTable, Cell, Row, figure_words
 
 NAMES: dict[Kind, str] = {"entity": "entities", "activity": "activities"}
 LISTED = 10

@@ -26,7 +26,7 @@ from evenreel.evaluation.first_hit import hit_columns
 from evenreel.evaluation.metrics import parse_metrics
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import wilcoxon_test
-from evenreel.report.result.record import ENOUGH, Effect
+from evenreel.report.result import ENOUGH, Effect
 from evenreel.types import Shown
 
 CONTROL = "control"

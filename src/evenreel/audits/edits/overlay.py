@@ -23,9 +23,16 @@ from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.results import Interval
-from evenreel.report.result.figures import deltas_by_group
-from evenreel.report.result.record import AuditFigure, AuditResult, AuditTable, Cell, interval_cells, interval_columns
-from evenreel.report.result.words import interval_words
+from evenreel.report.figures import deltas_by_group
+from evenreel.report.result import (
+    AuditFigure,
+    AuditResult,
+    AuditTable,
+    Cell,
+    interval_cells,
+    interval_columns,
+    interval_words,
+)
 
 
 class ChannelWords(NamedTuple):

@@ -27,7 +27,7 @@ from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.first_hit import expected_rank
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import wilcoxon_test
-from evenreel.report.result.record import ENOUGH, Effect
+from evenreel.report.result import ENOUGH, Effect
 from evenreel.types import Corpus, Shown
 
 WRONG, OWN = "the wrong clip", "its clip"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from evenreel.audits.edits.measures import PerturbedMeasures
 from evenreel.audits.edits.tables import movement_table, perturbed_figures, standing_table
 from evenreel.audits.edits.words import perturbed_notices, perturbed_sentence
-from evenreel.report.result.record import AuditResult
+from evenreel.report.result import AuditResult
 
 
 class EditAudit(NamedTuple):

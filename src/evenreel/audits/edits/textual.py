@@ -24,8 +24,7 @@ from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import UsageError
 from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.results import Interval
-from evenreel.report.result.record import AuditResult, AuditTable, interval_cells, interval_columns
-from evenreel.report.result.words import figure_words
+from evenreel.report.result import AuditResult, AuditTable, figure_words, interval_cells, interval_columns
 from evenreel.types import ScoreBlocks
 
 OF_CONTENT = "content-"

@@ -16,7 +16,7 @@ from evenreel.audits.method import paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.evaluation.accepted import ScoresLike
-from evenreel.report.result.record import AuditResult
+from evenreel.report.result import AuditResult
 
 VISUAL = EditAudit(
     "visual",

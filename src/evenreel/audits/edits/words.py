@@ -10,8 +10,7 @@ from evenreel.audits.edits.measures import CONTROL, PerturbedMeasures, means
 from evenreel.audits.edits.perturbed import AS_IS
 from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import AuditSettings
-from evenreel.report.result.record import Effect
-from evenreel.report.result.words import by_certainty, interval_words
+from evenreel.report.result import Effect, by_certainty, interval_words
 from evenreel.types import Corpus, ScoreBlocks
 
 _MOST_BESIDE = 3

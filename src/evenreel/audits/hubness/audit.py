@@ -20,7 +20,7 @@ from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.evaluation.accepted import ScoresLike
-from evenreel.report.result.record import AuditFigure, AuditResult
+from evenreel.report.result import AuditFigure, AuditResult
 
 
 def audit_hubness(scores: ScoresLike, corpus: CorpusLike, settings: AuditSettings | None = None) -> AuditResult:

@@ -30,7 +30,7 @@ from evenreel.evaluation.concentration import gini, skewness
 from evenreel.evaluation.intervals import around
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import numbered
-from evenreel.report.result.record import ENOUGH, Effect
+from evenreel.report.result import ENOUGH, Effect
 from evenreel.types import Corpus, Shown
 
 First = list[tuple[NDArray[np.intp], Column]]

@@ -9,7 +9,7 @@ import numpy as np
 from evenreel.audits.hubness.captions import CONFIDENCE, FEWEST, QueryWords
 from evenreel.audits.hubness.measures import LEAST, HubnessMeasures, Occurrence
 from evenreel.evaluation.concentration import gini, skewness
-from evenreel.report.result.record import AuditTable, Cell, Row, interval_cells, interval_columns
+from evenreel.report.result import AuditTable, Cell, Row, interval_cells, interval_columns
 from evenreel.report.words import percent
 
 LISTED = 20

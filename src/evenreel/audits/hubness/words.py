@@ -9,7 +9,7 @@ from evenreel.audits.hubness.captions import MOST_TAGGED, QueryWords
 from evenreel.audits.hubness.chance import DRAWS
 from evenreel.audits.hubness.measures import HubnessMeasures
 from evenreel.audits.method import paragraph
-from evenreel.report.result.words import by_certainty, interval_words
+from evenreel.report.result import by_certainty, interval_words
 
 _FEW_WORDS = 3
 """Words that the sentence names."""

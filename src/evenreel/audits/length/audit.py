@@ -21,7 +21,7 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.blocks import CheckedScores
-from evenreel.report.result.record import AuditFigure, AuditResult
+from evenreel.report.result import AuditFigure, AuditResult
 
 
 def audit_length(

@@ -14,8 +14,7 @@ import numpy as np
 
 from evenreel.arrays import Column
 from evenreel.audits.length.examples import Strip, Weighted
-from evenreel.report.figures import COLOURS, faded, panels, plain, wrapped
-from evenreel.report.result.figures import name_label
+from evenreel.report.figures import COLOURS, faded, name_label, panels, plain, wrapped
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -15,7 +15,7 @@ from scipy import sparse
 from evenreel.arrays import Column
 from evenreel.audits.settings import AuditSettings
 from evenreel.evaluation.stats import percentile_ends, resampled_weights
-from evenreel.report.result.record import Effect
+from evenreel.report.result import Effect
 
 _ROUNDING = 1e-9
 """Less than this share of a column's variance is rounding."""

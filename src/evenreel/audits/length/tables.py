@@ -17,7 +17,7 @@ from evenreel.audits.length.measures import FAILED, Failures, LengthMeasures, te
 from evenreel.audits.length.trims import USES_TEST, divisions, trims
 from evenreel.audits.length.words import unit_of
 from evenreel.corpus.actions import ActionLengths
-from evenreel.report.result.record import AuditTable, Cell, Row
+from evenreel.report.result import AuditTable, Cell, Row
 
 EPIC_SIZES = (67_217, 9_668)
 """Training and test clips of EPIC-KITCHENS-100: beside its figures stand those that the paper gives."""

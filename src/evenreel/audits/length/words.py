@@ -12,8 +12,7 @@ from evenreel.audits.length.first_clips import MAIN
 from evenreel.audits.length.measures import FAILED, LengthMeasures, tertiles
 from evenreel.audits.length.trims import USES_TEST
 from evenreel.audits.method import paragraph
-from evenreel.report.result.record import Effect
-from evenreel.report.result.words import by_certainty, figure_words
+from evenreel.report.result import Effect, by_certainty, figure_words
 
 
 def length_sentence(measured: LengthMeasures, confidence: float) -> str:

@@ -17,7 +17,7 @@ from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.evaluation.accepted import ScoresLike
-from evenreel.report.result.record import AuditResult
+from evenreel.report.result import AuditResult
 
 
 def audit_order(

@@ -18,7 +18,7 @@ from evenreel.evaluation.intervals import around
 from evenreel.evaluation.query_groups import query_groups
 from evenreel.evaluation.results import Interval
 from evenreel.language import classes_of, clip_classes, load_tagger, unknown_share
-from evenreel.report.result.record import ENOUGH
+from evenreel.report.result import ENOUGH
 from evenreel.types import Corpus, ScoreBlocks
 
 FEWEST = 5

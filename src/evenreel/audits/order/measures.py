@@ -25,7 +25,7 @@ from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.first_hit import Hits
 from evenreel.evaluation.intervals import around, t_interval
 from evenreel.evaluation.results import Interval
-from evenreel.report.result.record import ENOUGH, Effect
+from evenreel.report.result import ENOUGH, Effect
 from evenreel.types import Shown
 
 CHANCE = 50.0

@@ -9,9 +9,8 @@ from functools import partial
 from evenreel.audits.order.kinds import ActionKinds, KindOrder
 from evenreel.audits.order.measures import CHANCE, DEPTHS, OrderMeasures
 from evenreel.audits.order.preference import CHANCES, LIKED
-from evenreel.report.result.figures import effect_intervals
-from evenreel.report.result.record import AuditFigure, AuditTable, Effect, interval_cells, interval_columns
-from evenreel.report.result.words import verdict
+from evenreel.report.figures import effect_intervals
+from evenreel.report.result import AuditFigure, AuditTable, Effect, interval_cells, interval_columns, verdict
 
 BEYOND = "own order preferred beyond the control"
 SHARE = "share of pairs, %"

@@ -8,7 +8,7 @@ from evenreel.audits.method import paragraph, paragraphs
 from evenreel.audits.order.kinds import ActionKinds
 from evenreel.audits.order.measures import CHANCE, MARGIN, OrderMeasures
 from evenreel.audits.order.preference import LIKED
-from evenreel.report.result.words import figure_words
+from evenreel.report.result import figure_words
 from evenreel.report.words import percent
 
 _LEADS = {

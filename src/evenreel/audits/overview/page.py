@@ -6,9 +6,8 @@ from math import isqrt
 
 from evenreel.audits.method import paragraph
 from evenreel.audits.overview.audit import PAPER_RULE, Overview, overview_tables
-from evenreel.report.page import Chart, Page, Section, Table, Text
-from evenreel.report.result.page import words_columns
-from evenreel.report.result.words import cells, figure_words
+from evenreel.report.page import Chart, Page, Section, Table, Text, words_columns
+from evenreel.report.result import cells, figure_words
 from evenreel.types import CAMERA
 
 _FEWEST_BINS, _MOST_BINS = 5, 40
@@ -61,7 +60,7 @@ def _nearest(found: Overview) -> str:
 
 
 def _histogram(found: Overview) -> Chart | None:
-    from evenreel.report.result.figures import similarity_histogram
+    from evenreel.report.figures import similarity_histogram
 
     measured = found.pairs.filter(found.pairs["similarity"].is_not_nan())
     groups = {

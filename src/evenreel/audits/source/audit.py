@@ -25,8 +25,8 @@ from evenreel.corpus.accepted import CorpusLike
 from evenreel.corpus.counterparts import counterparts
 from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.results import Interval
-from evenreel.report.result.figures import deltas_by_group, effect_intervals
-from evenreel.report.result.record import AuditFigure, AuditResult
+from evenreel.report.figures import deltas_by_group, effect_intervals
+from evenreel.report.result import AuditFigure, AuditResult
 from evenreel.types import Corpus
 
 __all__ = ["LocationMode", "SourceMeasures", "audit_source", "measure_source"]

@@ -22,18 +22,19 @@ from evenreel.errors import CorpusError
 from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import holm
-from evenreel.report.result.figures import effect_intervals
-from evenreel.report.result.record import (
+from evenreel.report.figures import effect_intervals
+from evenreel.report.result import (
+    DASH,
     ENOUGH,
     AuditFigure,
     AuditResult,
     AuditTable,
     Cell,
     Effect,
+    figure_words,
     interval_cells,
     interval_columns,
 )
-from evenreel.report.result.words import DASH, figure_words
 
 NEUTRAL = 50.0
 EVERY_PAIR, ALL_OF_THEM = "all pairs", "all of these"

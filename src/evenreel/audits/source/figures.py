@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.audits.source.unpaired import Exposure
-from evenreel.report.figures import COLOURS, axes
-from evenreel.report.result.figures import interval_ends
+from evenreel.report.figures import COLOURS, axes, interval_ends
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

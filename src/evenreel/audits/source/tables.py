@@ -8,7 +8,7 @@ from evenreel.audits.source.paired import SourceMeasures
 from evenreel.audits.source.unpaired import Exposure, Preference
 from evenreel.audits.statistics.deltas import DELTA_METRICS, MIX_R
 from evenreel.evaluation.results import Interval
-from evenreel.report.result.record import AuditTable, Row, interval_cells, interval_columns
+from evenreel.report.result import AuditTable, Row, interval_cells, interval_columns
 
 _METRICS = (*map(str, DELTA_METRICS), MIX_R)
 _NAMES = {

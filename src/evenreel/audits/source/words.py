@@ -10,8 +10,7 @@ from evenreel.audits.source.paired import SourceMeasures
 from evenreel.audits.source.unpaired import NEUTRAL, Exposure, Preference
 from evenreel.audits.statistics.deltas import MIX_R
 from evenreel.audits.statistics.permuted import BOTH
-from evenreel.report.result.record import ENOUGH, Effect
-from evenreel.report.result.words import by_certainty, figure_words
+from evenreel.report.result import ENOUGH, Effect, by_certainty, figure_words
 
 
 def paired_effect(measured: SourceMeasures) -> Effect:

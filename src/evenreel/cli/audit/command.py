@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evenreel.audits.length.tail import TailClasses
     from evenreel.audits.settings import AuditInputs, AuditSettings
     from evenreel.checkpoint import Pretrained
-    from evenreel.report.result.record import AuditResult
+    from evenreel.report.result import AuditResult
     from evenreel.types import Corpus, ScoreBlocks
 
 NAMES_HELP = "Audits, such as source; a wrong one lists them all."
@@ -97,7 +97,7 @@ def audit(
     from evenreel.audits import read_tail_classes
     from evenreel.cli.audit.show import show_audits
     from evenreel.report import write_page
-    from evenreel.report.result.page import audit_page
+    from evenreel.report.page import audit_page
 
     wanted = _known(names or ())
     _check_inputs(wanted, given, searched)

@@ -14,9 +14,8 @@ from rich.table import Table
 
 from evenreel.cli.show_library import console, print_json, safe, table_of
 from evenreel.provenance import Provenance
-from evenreel.report.result.page import notices_of, words_columns
-from evenreel.report.result.record import AuditResult, AuditTable, Cell
-from evenreel.report.result.words import cells, effect_words
+from evenreel.report.page import notices_of, words_columns
+from evenreel.report.result import AuditResult, AuditTable, Cell, cells, effect_words
 
 MANY_ROWS = 40
 """Rows of a table in a terminal; the page and JSON have more."""

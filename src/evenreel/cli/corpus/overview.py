@@ -119,7 +119,7 @@ def _show(found: Overview, set_aside: Sequence[SetAside], report: Path | None, o
 
 def _show_group(one: GroupOverview, confidence: float) -> None:
     from evenreel.audits.overview.audit import names_words, spread_words
-    from evenreel.report.result.words import figure_words
+    from evenreel.report.result import figure_words
 
     out = console()
     out.print(f"[bold]{safe(one.group)}[/], {safe(one.split)}: {count(one.clips, 'clip')}")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evenreel.features.scene_elements import EmbeddedDictionary
     from evenreel.language.scene_dictionary import SceneDictionary
     from evenreel.language.scene_elements import MiningSettings
-    from evenreel.report.result.record import AuditResult
+    from evenreel.report.result import AuditResult
     from evenreel.types import Encoder
 
 KAPPA = 20
@@ -130,7 +130,7 @@ def elements(
     from evenreel.corpus import load_corpus
     from evenreel.features import find_clips
     from evenreel.report import write_page
-    from evenreel.report.result.page import audit_page
+    from evenreel.report.page import audit_page
 
     sources.check(captions.split)
     settings = captions.rules()

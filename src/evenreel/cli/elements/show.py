@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenreel.cli.show_library import WITHOUT, console, list_aside, print_json, safe
-from evenreel.report.result.words import effect_words
+from evenreel.report.result import effect_words
 from evenreel.wording import count
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evenreel.features import SetAside
     from evenreel.features.scene_elements import EmbeddedDictionary
     from evenreel.language.scene_dictionary import SceneDictionary
-    from evenreel.report.result.record import AuditResult
+    from evenreel.report.result import AuditResult
 
 _PHRASES, _MANY = 8, 10
 

@@ -13,8 +13,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from evenreel.papers.bima.looks import Attention, ElementLook, Heat
-from evenreel.report.figures import COLOURS, axes, faded, panels, plain, wrapped
-from evenreel.report.result.figures import name_label
+from evenreel.report.figures import COLOURS, axes, faded, name_label, panels, plain, wrapped
 from evenreel.types import FloatArray, Pixels
 
 JPEG_QUALITY = 85

@@ -22,7 +22,7 @@ from evenreel.papers.engine.inputs import PictureInputs
 from evenreel.papers.engine.material import Model
 from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.progress import Progress
-from evenreel.report.result.record import AuditFigure, AuditTable, Cell
+from evenreel.report.result import AuditFigure, AuditTable, Cell
 from evenreel.types import ScoreBlocks
 
 if TYPE_CHECKING:

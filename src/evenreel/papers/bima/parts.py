@@ -34,8 +34,8 @@ from evenreel.papers.engine.training_tables import measured_trainings
 from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, training_told
 from evenreel.papers.engine.words import paragraph
 from evenreel.progress import Progress
-from evenreel.report.result.figures import vector_map
-from evenreel.report.result.record import AuditFigure, AuditTable, Cell, interval_cells, interval_columns
+from evenreel.report.figures import vector_map
+from evenreel.report.result import AuditFigure, AuditTable, Cell, interval_cells, interval_columns
 from evenreel.types import TextFeatures
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from evenreel.papers.engine.training_tables import measured_trainings
 from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, training_told
 from evenreel.papers.engine.words import paragraphs
 from evenreel.progress import Progress
-from evenreel.report.result.figures import Panel, share_sweep
-from evenreel.report.result.record import AuditFigure, AuditTable
+from evenreel.report.figures import Panel, share_sweep
+from evenreel.report.result import AuditFigure, AuditTable
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

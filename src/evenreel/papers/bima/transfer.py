@@ -25,8 +25,8 @@ from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, trainin
 from evenreel.papers.engine.variants import BASELINE
 from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.progress import Progress
-from evenreel.report.result.figures import deltas_by_group
-from evenreel.report.result.record import AuditFigure, AuditTable, Cell
+from evenreel.report.figures import deltas_by_group
+from evenreel.report.result import AuditFigure, AuditTable, Cell
 
 NOTHING = "nothing"
 """What the towers as they are have learned from, to a study."""

@@ -14,7 +14,7 @@ from evenreel.corpus import select
 from evenreel.errors import UsageError
 from evenreel.papers.engine.material import Model
 from evenreel.papers.engine.words import paragraph
-from evenreel.report.result.record import Effect
+from evenreel.report.result import Effect
 from evenreel.types import Corpus, ScoreBlocks
 
 CAPTIONS, MOST_CAPTIONS = 4, 1_000

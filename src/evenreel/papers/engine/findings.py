@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from evenreel.corpus.counterparts import counterparts
 from evenreel.evaluation import Interval
-from evenreel.report.result.figures import deltas_by_group
-from evenreel.report.result.record import (
+from evenreel.report.figures import deltas_by_group
+from evenreel.report.result import (
     ENOUGH,
     AuditFigure,
     AuditTable,

@@ -26,8 +26,8 @@ from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome, few_
 from evenreel.papers.engine.variants import Variants
 from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.progress import Progress
-from evenreel.report.result.figures import Line, Panel, sweep
-from evenreel.report.result.record import AuditFigure, AuditTable, Cell
+from evenreel.report.figures import Line, Panel, sweep
+from evenreel.report.result import AuditFigure, AuditTable, Cell
 from evenreel.types import Corpus, ScoreBlocks
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from evenreel.papers.engine.words import paragraph
 from evenreel.papers.frame_length.settings import ClassTrainingSettings
 from evenreel.papers.frame_length.variants import plain
 from evenreel.progress import Progress
-from evenreel.report.result.record import AuditTable, interval_cells, interval_columns
+from evenreel.report.result import AuditTable, interval_cells, interval_columns
 from evenreel.types import Corpus
 
 Pair = tuple[int, int]

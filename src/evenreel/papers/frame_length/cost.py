@@ -18,7 +18,7 @@ from evenreel.papers.engine.words import paragraphs
 from evenreel.papers.frame_length.variants import BACKDOOR, ENSEMBLE, backdoor, ensemble, plain
 from evenreel.progress import Progress
 from evenreel.progress import part_of as progress_of_part
-from evenreel.report.result.record import AuditTable, Cell, interval_cells, interval_columns
+from evenreel.report.result import AuditTable, Cell, interval_cells, interval_columns
 from evenreel.training.cost import RecipeCost, Shape, recipe_cost
 from evenreel.training.specs import learned_from
 from evenreel.training.timing import Times, measured_times

@@ -39,7 +39,7 @@ from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.papers.frame_length.classes import picked_class
 from evenreel.papers.frame_length.settings import ClassSettings
 from evenreel.progress import Progress
-from evenreel.report.result.record import AuditFigure, AuditTable, Cell, Effect
+from evenreel.report.result import AuditFigure, AuditTable, Cell, Effect
 from evenreel.types import Corpus, ScoreBlocks, Scores
 
 Measured = Mapping[str, tuple[LengthMeasures, CheckedScores]]

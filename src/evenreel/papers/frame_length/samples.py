@@ -22,7 +22,7 @@ from evenreel.papers.engine.words import paragraph
 from evenreel.papers.frame_length.settings import SampleSettings
 from evenreel.papers.frame_length.variants import RMV_ALL, RMV_RAND, plain, trimmed
 from evenreel.progress import Progress
-from evenreel.report.result.record import AuditTable, Cell
+from evenreel.report.result import AuditTable, Cell
 
 MOST = 60
 """Captions that are drawn of those that are suspected."""

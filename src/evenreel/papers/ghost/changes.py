@@ -16,7 +16,7 @@ from evenreel.papers.engine.material import Model, groups_in
 from evenreel.papers.engine.settings import StudySettings
 from evenreel.papers.ghost.measures import MAIN, Figures, figures_of, group_bars, group_tables
 from evenreel.progress import Progress, each_part
-from evenreel.report.result.record import AuditTable, interval_cells, interval_columns
+from evenreel.report.result import AuditTable, interval_cells, interval_columns
 from evenreel.types import ScoreBlocks
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from evenreel.papers.ghost.measures import (
     preference_table,
 )
 from evenreel.progress import Progress
-from evenreel.report.result.record import AuditFigure, AuditTable, interval_cells, interval_columns
+from evenreel.report.result import AuditFigure, AuditTable, interval_cells, interval_columns
 from evenreel.training.recipe.recipe import Recipe
 
 PLAIN = "plain"

@@ -25,8 +25,8 @@ from evenreel.papers.engine.seeds import PERCENT, over_seeds
 from evenreel.papers.engine.settings import SeededSettings
 from evenreel.papers.engine.words import paragraph
 from evenreel.progress import Progress, each_part
-from evenreel.report.result.figures import Line, Panel, share_sweep
-from evenreel.report.result.record import AuditFigure, AuditTable, interval_cells, interval_columns
+from evenreel.report.figures import Line, Panel, share_sweep
+from evenreel.report.result import AuditFigure, AuditTable, interval_cells, interval_columns
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

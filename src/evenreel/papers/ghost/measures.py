@@ -16,8 +16,8 @@ from evenreel.evaluation import Interval
 from evenreel.papers.engine.findings import PREFERENCE, UNIT
 from evenreel.papers.engine.seeds import PERCENT, SeededRuns
 from evenreel.papers.engine.words import paragraph
-from evenreel.report.result.figures import deltas_by_group
-from evenreel.report.result.record import AuditTable, interval_cells, interval_columns
+from evenreel.report.figures import deltas_by_group
+from evenreel.report.result import AuditTable, interval_cells, interval_columns
 from evenreel.types import Corpus, ScoreBlocks
 
 if TYPE_CHECKING:

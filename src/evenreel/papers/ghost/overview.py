@@ -25,8 +25,8 @@ from evenreel.papers.engine.inputs import PairInputs
 from evenreel.papers.engine.material import groups_in
 from evenreel.papers.engine.settings import StudySettings
 from evenreel.progress import Progress
-from evenreel.report.result.figures import similarity_histogram
-from evenreel.report.result.record import AuditFigure, Effect
+from evenreel.report.figures import similarity_histogram
+from evenreel.report.result import AuditFigure, Effect
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -25,7 +25,7 @@ from evenreel.papers.ghost.changes import (
 from evenreel.papers.ghost.measures import MAIN, notices_of
 from evenreel.papers.ghost.settings import FrameSettings
 from evenreel.progress import Progress
-from evenreel.report.result.record import AuditFigure
+from evenreel.report.result import AuditFigure
 from evenreel.types import ScoreBlocks, VideoFeatures
 
 SEEN_ROWS = 8

@@ -29,8 +29,8 @@ from evenreel.papers.ghost.vectors import (
     trained_models,
 )
 from evenreel.progress import Progress
-from evenreel.report.result.figures import vector_map
-from evenreel.report.result.record import AuditFigure, AuditTable, Effect
+from evenreel.report.figures import vector_map
+from evenreel.report.result import AuditFigure, AuditTable, Effect
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

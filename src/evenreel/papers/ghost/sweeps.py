@@ -15,8 +15,8 @@ from evenreel.papers.ghost.comparing import BEFORE, compared
 from evenreel.papers.ghost.measures import MAIN, Figures, group_tables, notices_of, preference_table
 from evenreel.papers.ghost.settings import ShareSettings
 from evenreel.progress import Progress
-from evenreel.report.result.figures import Line, Panel, share_sweep
-from evenreel.report.result.record import AuditFigure
+from evenreel.report.figures import Line, Panel, share_sweep
+from evenreel.report.result import AuditFigure
 from evenreel.training.recipe.recipe import Recipe
 
 if TYPE_CHECKING:

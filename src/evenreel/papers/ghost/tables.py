@@ -23,7 +23,7 @@ from evenreel.papers.ghost.measures import (
     preference_table,
 )
 from evenreel.progress import Progress, each_part
-from evenreel.report.result.record import AuditFigure
+from evenreel.report.result import AuditFigure
 
 SEEING = ("image", "video")
 """Settings in which the generator saw something of the real clip."""

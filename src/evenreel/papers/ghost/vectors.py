@@ -58,8 +58,8 @@ from evenreel.papers.ghost.measures import (
 )
 from evenreel.papers.ghost.settings import VectorSettings
 from evenreel.progress import Progress
-from evenreel.report.result.figures import deltas_by_group
-from evenreel.report.result.record import AuditFigure, AuditTable, Row, interval_cells, interval_columns
+from evenreel.report.figures import deltas_by_group
+from evenreel.report.result import AuditFigure, AuditTable, Row, interval_cells, interval_columns
 from evenreel.types import ScoreBlocks, VideoFeatures
 
 ORIGINAL, DEBIASED, CONTROL = "original", "debiased", "control"

@@ -22,7 +22,7 @@ from evenreel.papers.engine.settings import QuerySettings
 from evenreel.papers.engine.words import paragraph
 from evenreel.papers.tcd.tokens import read_texts, searched_text
 from evenreel.progress import Progress
-from evenreel.report.result.record import AuditFigure, AuditTable, Cell
+from evenreel.report.result import AuditFigure, AuditTable, Cell
 from evenreel.types import Pixels, ScoreBlocks
 
 if TYPE_CHECKING:

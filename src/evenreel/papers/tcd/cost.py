@@ -26,7 +26,7 @@ from evenreel.papers.engine.words import paragraph
 from evenreel.papers.tcd.tokens import pairs_of_tokens, token_counts
 from evenreel.papers.tcd.variants import BASES, TCD, WINDOWS, tcd_of, with_windows
 from evenreel.progress import Progress
-from evenreel.report.result.record import AuditTable, Cell, interval_cells, interval_columns
+from evenreel.report.result import AuditTable, Cell, interval_cells, interval_columns
 from evenreel.similarity.states import move
 from evenreel.similarity.tiles import evaluating
 from evenreel.training.cost import Cost, Shape, recipe_cost

@@ -23,7 +23,7 @@ from evenreel.papers.engine.settings import StudySettings
 from evenreel.papers.engine.words import paragraphs
 from evenreel.papers.tcd.variants import check_text
 from evenreel.progress import Progress
-from evenreel.report.result.record import AuditFigure, AuditTable, Cell
+from evenreel.report.result import AuditFigure, AuditTable, Cell
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

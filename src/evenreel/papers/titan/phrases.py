@@ -34,8 +34,8 @@ from evenreel.papers.titan.rows import Row, by_labels
 from evenreel.papers.titan.settings import PhraseSettings
 from evenreel.papers.titan.streams import Target
 from evenreel.progress import Progress, each_part
-from evenreel.report.result.figures import deltas_by_group
-from evenreel.report.result.record import AuditFigure, AuditTable, Cell
+from evenreel.report.figures import deltas_by_group
+from evenreel.report.result import AuditFigure, AuditTable, Cell
 from evenreel.types import TextFeatures
 
 if TYPE_CHECKING:

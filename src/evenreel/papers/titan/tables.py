@@ -32,7 +32,7 @@ from evenreel.papers.titan.settings import StreamSettings
 from evenreel.papers.titan.streams import METRICS, Diagnosis, StreamOutcome, Target, answered
 from evenreel.papers.titan.words import hub_table, no_crowd, sweep_figures, sweep_tables
 from evenreel.progress import Progress, each_part
-from evenreel.report.result.record import AuditFigure, AuditTable, Cell
+from evenreel.report.result import AuditFigure, AuditTable, Cell
 
 MAIN = "R@1"
 RECALLS = METRICS[:3]

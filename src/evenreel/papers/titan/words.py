@@ -20,8 +20,8 @@ from evenreel.papers.engine.seeds import SeededRuns
 from evenreel.papers.engine.words import paragraph
 from evenreel.papers.titan.rows import Swept, swept
 from evenreel.papers.titan.streams import METRICS, Target
-from evenreel.report.result.figures import Panel, sweep
-from evenreel.report.result.record import AuditFigure, AuditTable, Cell
+from evenreel.report.figures import Panel, sweep
+from evenreel.report.result import AuditFigure, AuditTable, Cell
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

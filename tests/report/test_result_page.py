@@ -15,10 +15,9 @@ from playwright.sync_api import TimeoutError, sync_playwright
 
 from evenreel.errors import UsageError
 from evenreel.evaluation.results import Interval
-from evenreel.report.page import Chart, Page, Table, Text, render, write_page
-from evenreel.report.result.figures import Panel, deltas_by_group, share_sweep
-from evenreel.report.result.page import MOST_ROWS, audit_page
-from evenreel.report.result.record import AuditFigure, AuditResult, AuditTable, Effect
+from evenreel.report.figures import Panel, deltas_by_group, share_sweep
+from evenreel.report.page import MOST_ROWS, Chart, Page, Table, Text, audit_page, render, write_page
+from evenreel.report.result import AuditFigure, AuditResult, AuditTable, Effect
 from tests.report.test_page import Elements, chart_data
 
 PATIENCE_MS = 60_000  # a busy machine is no failure

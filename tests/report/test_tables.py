@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenreel.report.result.record import AuditTable, interval_cells, interval_columns
+from evenreel.report.result import AuditTable, interval_cells, interval_columns
 
 
 def test_words_numbers_and_gaps_keep_their_places() -> None:

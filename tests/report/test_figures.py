@@ -10,8 +10,8 @@ import pytest
 
 from evenreel.errors import UsageError
 from evenreel.evaluation.results import Interval
-from evenreel.report.result import figures as figures_module
-from evenreel.report.result.figures import (
+from evenreel.report import figures as figures_module
+from evenreel.report.figures import (
     Panel,
     deltas_by_group,
     effect_intervals,
@@ -19,7 +19,7 @@ from evenreel.report.result.figures import (
     similarity_histogram,
     vector_map,
 )
-from evenreel.report.result.record import Effect
+from evenreel.report.result import Effect
 
 NAN = float("nan")
 
