@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.over_seeds import Figures, Gap, Seeds, differences, gap_of, mean, words
+from benchmarks.over_seeds import Gap, differences, gap_of, mean, words
+from evenreel.papers.cells import Figures, Seeds
 from evenreel.planted import BIASES
 
 METRIC = "R@1"

@@ -35,7 +35,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.over_seeds import Figures, Gap, checked, gap_of, in_processes, seeds_parser, words
+from benchmarks.over_seeds import Gap, checked, gap_of, seeds_parser, words
 from benchmarks.planted import Sizes
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.audits.settings import AuditSettings
@@ -43,6 +43,7 @@ from evenreel.audits.source.paired import measure_source
 from evenreel.corpus import select
 from evenreel.debias.source.contrast import PRESETS
 from evenreel.encoders import load_encoder
+from evenreel.papers.cells import Figures, in_processes
 from evenreel.papers.engine.fine_tuning import fine_tuned
 from evenreel.papers.engine.material import CorpusPart, part_of
 from evenreel.papers.engine.runs import TrainingRun

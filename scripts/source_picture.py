@@ -12,10 +12,11 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from benchmarks.over_seeds import Figures, Gap
+from benchmarks.over_seeds import Gap
 from benchmarks.source import BIASED, PLAIN, PREFERENCE, REAL_R1, WIN_RATE, Runs, Training, mean
 from evenreel.debias.source.contrast import PRESETS
 from evenreel.evaluation import Interval
+from evenreel.papers.cells import Figures
 from evenreel.report.figures import Panel, share_sweep
 from scripts.planted_pictures import photograph
 

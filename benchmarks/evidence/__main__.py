@@ -26,8 +26,8 @@ from benchmarks.evidence.page import evidence_page, read
 from benchmarks.evidence.registry import EVIDENCE
 from benchmarks.evidence.rows import STRENGTH, Cell, Evidence, cells_of
 from benchmarks.evidence.work import of_world, planned_s
-from benchmarks.over_seeds import Rows, known_runs, measured
 from evenreel.config import usable_cores
+from evenreel.papers.cells import Rows, known_runs, measured
 
 RESULTS = Path("benchmarks/results")
 
@@ -51,7 +51,9 @@ def main() -> int:
         if asked.plan:
             print(plan(evidence, cells, known_runs(asked.out, Cell), asked.processes))
         else:
-            measured(cells, Cell, partial(of_world, (asked.annotations or Path()).resolve()), asked)
+            measured(
+                cells, Cell, partial(of_world, (asked.annotations or Path()).resolve()), asked.out, asked.processes
+            )
     return 0
 
 

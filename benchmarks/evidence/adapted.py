@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from benchmarks.evidence.rows import SEARCH_S, TRAINING_S, Kind, Part, Row
 from benchmarks.evidence.trainings import as_scores, found_by, measured_row, values_of
-from benchmarks.over_seeds import Figures
 from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.prepared import PreparedSource
 from evenreel.adaptation.preparing import FoundConfounders, PrepareSettings, SourceSplit, prepare
@@ -29,6 +28,7 @@ from evenreel.evaluation.rescoring import hub_memory, nearest_neighbour_norm, qu
 from evenreel.language.tokens import Tagger
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
+from evenreel.papers.cells import Figures
 from evenreel.training.data.pairs import pairs_of
 from evenreel.types import Scores
 

@@ -36,13 +36,13 @@ from benchmarks.evidence.trainings import (
     plain_recipe,
     recipe,
 )
-from benchmarks.over_seeds import Figures
 from evenreel.adaptation.baselines.ttt_flow import FlowSettings
 from evenreel.adaptation.preparing import FoundConfounders, PrepareSettings, confounders_of
 from evenreel.adaptation.stream import EncodeTexts, QueryStream
 from evenreel.evaluation.rescoring import sinkhorn_norm
 from evenreel.language.tokens import Tagged, Token
 from evenreel.matchers.matcher import Matcher
+from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.domains import DomainSettings, draw_domains, draw_queries
 from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.types import FloatArray, TextFeatures

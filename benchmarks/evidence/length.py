@@ -25,10 +25,10 @@ from benchmarks.evidence.trainings import (
     recipe,
     values_of,
 )
-from benchmarks.over_seeds import Figures
 from evenreel.debias.trimming import PRESETS
 from evenreel.debias.without_length import LengthRemoval
 from evenreel.matchers.matcher import Matcher
+from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.drawing import FeatureWorld, draw_world
 from evenreel.planted.worlds.lengths import LENGTH_WORLD
 from evenreel.planted.worlds.vectors import arc

@@ -25,19 +25,9 @@ from benchmarks.admission_rules import (
 from benchmarks.admission_rules import REFERENCE as REFERENCE_RULE
 from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Cell, Evidence, Row, cells_of
 from benchmarks.evidence.work import WORLD
-from benchmarks.over_seeds import (
-    Gap,
-    Seeds,
-    by_row,
-    difference,
-    differences,
-    fieller,
-    known_runs,
-    markdown,
-    mean,
-    words,
-)
+from benchmarks.over_seeds import Gap, difference, differences, fieller, markdown, mean, words
 from evenreel.errors import EvenreelError
+from evenreel.papers.cells import Seeds, by_row, known_runs
 
 WORDS = Path(__file__).parent / "words"
 """What a person wrote below the tables of each bias: when to use what."""

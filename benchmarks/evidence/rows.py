@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
 from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE
-from benchmarks.over_seeds import Figures
+from evenreel.papers.cells import Figures
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 
 Kind = Literal["untrained", "baseline", "admission", "control", "published", "ours"]

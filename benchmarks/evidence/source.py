@@ -37,7 +37,6 @@ from benchmarks.evidence.trainings import (
     plain_recipe,
     values_of,
 )
-from benchmarks.over_seeds import Figures
 from benchmarks.worlds.sources import MARK, captioned, draw_mirrored_world
 from evenreel.checkpoint.architecture import module
 from evenreel.corpus import make_corpus, own_clip
@@ -47,6 +46,7 @@ from evenreel.debias.source.level import levelled, recognised_sources, source_le
 from evenreel.debias.source.vector import PRESETS as P_PRESETS
 from evenreel.debias.source.vector import caption_vectors, corrected_scores, video_vectors
 from evenreel.matchers.matcher import Matcher
+from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.data.pairs import pairs_of

@@ -27,11 +27,11 @@ from benchmarks.evidence.trainings import (
     recipe,
     values_of,
 )
-from benchmarks.over_seeds import Figures
 from benchmarks.worlds.annotators import draw_annotators
 from evenreel.debias.habits import habit_directions, without_directions
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.registry import build_matcher
+from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.drawing import FeatureWorld, numbers_of
 from evenreel.training.recipe.recipe import Recipe
 

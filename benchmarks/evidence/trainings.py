@@ -17,13 +17,13 @@ from torch import Tensor
 
 from benchmarks.admission_rules import NO_ADAPTER
 from benchmarks.evidence.rows import AGAIN, METRICS, PLAIN_ROWS, SEARCH_S, TRAINING_S, Part, Place
-from benchmarks.over_seeds import Figures
 from evenreel.corpus import FORMATS, own_clip
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.evaluation.fused import FusedScores, Validation, fuse
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
+from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.likeness import drawn_alike

@@ -33,7 +33,6 @@ from benchmarks.evidence.trainings import (
     recipe,
     values_of,
 )
-from benchmarks.over_seeds import Figures
 from evenreel.arrays import Indices
 from evenreel.checkpoint.architecture import module
 from evenreel.features.shards import seal
@@ -41,6 +40,7 @@ from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.bima.video import SceneElements
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
+from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.backgrounds import draw_backgrounds, phrases_of
 from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.training.data.backgrounds import with_backgrounds

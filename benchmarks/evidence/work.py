@@ -11,7 +11,8 @@ import numpy as np
 
 from benchmarks.evidence.registry import EVIDENCE
 from benchmarks.evidence.rows import BASELINE, Cell, Evidence, Parts, Place, Size
-from benchmarks.over_seeds import Rows, mean
+from benchmarks.over_seeds import mean
+from evenreel.papers.cells import Rows
 
 WORLD, ALL_S = "world", "all, s"
 """Figures of every row beside its own: checksum of what was drawn, seconds of processor time that the row took."""

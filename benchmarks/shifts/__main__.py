@@ -16,11 +16,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks.over_seeds import known_runs, measured
 from benchmarks.shifts.cells import ShiftRun, measured_runs, runs_of
 from benchmarks.shifts.page import shifts_page
 from evenreel.config import usable_cores
 from evenreel.edits.corruptions.settings import STRENGTHS
+from evenreel.papers.cells import known_runs, measured
 
 RESULTS = Path("benchmarks/results/shifts.jsonl")
 
@@ -35,7 +35,13 @@ def main() -> int:
         asked.page.write_text(shifts_page(same, seeds), encoding="utf-8")
         return 0
     runs = [run for seed in seeds for run in runs_of(seed, asked.clips, asked.steps)]
-    measured([run for run in runs if run.strength in (0, *asked.strengths)], ShiftRun, measured_runs, asked)
+    measured(
+        [run for run in runs if run.strength in (0, *asked.strengths)],
+        ShiftRun,
+        measured_runs,
+        asked.out,
+        asked.processes,
+    )
     return 0
 
 

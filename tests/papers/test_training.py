@@ -17,9 +17,9 @@ from evenreel.debias.source.contrast import PRESETS
 from evenreel.debias.source.vector import caption_vectors, video_vectors
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import Interval
+from evenreel.evaluation.intervals import over_seeds
 from evenreel.papers import run_study, study_recipe
 from evenreel.papers.engine.fine_tuning import FineTuned, before_training, begun, each_trained
-from evenreel.papers.engine.seeds import over_seeds
 from evenreel.papers.ghost.measures import MAIN, Figures, SeededFigures
 from evenreel.papers.ghost.vectors import Trained, paired_clips, trained_models
 from evenreel.report.result import AuditResult

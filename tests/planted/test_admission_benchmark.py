@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import over_seeds
 from benchmarks.admission_rules import (
     AGAIN,
     BIASED,
@@ -36,6 +35,7 @@ from benchmarks.evidence.registry import EVIDENCE
 from benchmarks.evidence.rendered.worlds import UNTRAINED as UNTRAINED_ROWS
 from benchmarks.evidence.rendered.worlds import admission_rows
 from benchmarks.evidence.rows import ADMISSION, BASELINE, TRAINING_S, Cell, Evidence, Place, Size
+from evenreel.papers import cells as over_seeds
 from evenreel.planted import PlantSettings, admission_of, plan_corpus
 from evenreel.planted import admission as packaged
 from evenreel.planted.harder import Harder

@@ -19,8 +19,8 @@ from benchmarks.evidence.page import Measured, evidence_page, reaches, read, sec
 from benchmarks.evidence.registry import EVIDENCE
 from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, Cell, Evidence, Place, Row, cells_of
 from benchmarks.evidence.work import WORLD, of_world
-from benchmarks.over_seeds import Figures
 from evenreel.errors import EvenreelError
+from evenreel.papers.cells import Figures
 from tests.conftest import REPOSITORY
 
 SEEDS = range(10, 15)

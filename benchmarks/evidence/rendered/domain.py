@@ -35,7 +35,6 @@ from benchmarks.evidence.rendered.worlds import (
 )
 from benchmarks.evidence.rows import BASELINE, Evidence, Place, Row, Size
 from benchmarks.evidence.trainings import learned_by_likeness
-from benchmarks.over_seeds import Figures
 from evenreel.adaptation.preparing import FoundConfounders, PrepareSettings, confounders_of
 from evenreel.adaptation.resources import text_reader
 from evenreel.adaptation.settings_files import load_settings
@@ -49,6 +48,7 @@ from evenreel.language.scene_dictionary import packaged
 from evenreel.language.tokens import Tagger
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
+from evenreel.papers.cells import Figures
 
 SIZE = Size(1_500, 0, 500)
 PASSES = Passes(12, 4, 8 / SIZE.steps)

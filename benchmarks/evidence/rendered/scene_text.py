@@ -23,10 +23,10 @@ from benchmarks.evidence.rendered.worlds import (
 )
 from benchmarks.evidence.rows import BASELINE, SEARCH_S, TRAINING_S, Evidence, Place, Row, Size
 from benchmarks.evidence.trainings import SplitName, fused_by_validation
-from benchmarks.over_seeds import Figures
 from benchmarks.planted import Split
 from evenreel.language.bm25 import bm25_scores
 from evenreel.matchers.tcd.settings import PRINTED
+from evenreel.papers.cells import Figures
 from evenreel.planted import PlantedClip
 from evenreel.planted.harder import Harder
 from evenreel.planted.readings import words_read

@@ -16,13 +16,13 @@ from benchmarks.admission_rules import HALF, NO_ADAPTER, TWICE, variant
 from benchmarks.evidence.rendered.references import REFERENCES, elsewhere
 from benchmarks.evidence.rows import AGAIN, BASELINE, PLAIN_ROWS, REFERENCE, SEARCH_S, TRAINING_S, Place, Row
 from benchmarks.evidence.trainings import EVALUATIONS, OTHER, SplitName, as_scores, found_by, learned, values_of
-from benchmarks.over_seeds import Figures
 from benchmarks.planted import BATCH, Sizes, Split, split_of
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.encoders import load_encoder
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
+from evenreel.papers.cells import Figures
 from evenreel.planted import BIASES, BiasName, PlantedClip, PlantedCorpus, PlantSettings, plan_corpus
 from evenreel.planted.features import on_screen_features
 from evenreel.planted.harder import Harder

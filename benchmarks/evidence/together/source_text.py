@@ -24,7 +24,6 @@ from benchmarks.evidence.trainings import (
     learned,
     values_of,
 )
-from benchmarks.over_seeds import Figures
 from benchmarks.worlds.signs import with_named_words
 from benchmarks.worlds.sources import captioned
 from benchmarks.worlds.together import draw_signs_and_mirrors, mirrored_captions
@@ -33,6 +32,7 @@ from evenreel.corpus.counterparts import sources_of
 from evenreel.debias.source.level import levelled, recognised_sources, source_levels
 from evenreel.evaluation.fused import FusedScores
 from evenreel.matchers.matcher import Matcher
+from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.similarity.windows import window_scores
 from evenreel.types import ScoreBlocks

@@ -29,7 +29,6 @@ from benchmarks.evidence.trainings import (
     measured_row,
     plain_recipe,
 )
-from benchmarks.over_seeds import Figures
 from benchmarks.worlds.annotators import draw_annotators
 from benchmarks.worlds.together import draw_annotators_and_domains
 from evenreel.adaptation.adapted import TestTimeMatcher
@@ -40,6 +39,7 @@ from evenreel.adaptation.stream import QueryStream
 from evenreel.debias.habits import habit_directions
 from evenreel.debias.without_habits import HabitRemoval
 from evenreel.matchers.matcher import Matcher
+from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.drawing import FeatureWorld, numbers_of
 
 UNTRAINED, LONGER = "untrained, mean frame", "twice the steps, uncorrected"

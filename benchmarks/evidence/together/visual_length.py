@@ -26,9 +26,9 @@ from benchmarks.evidence.trainings import (
     recipe,
 )
 from benchmarks.evidence.visual import EXCHANGE
-from benchmarks.over_seeds import Figures
 from benchmarks.worlds.together import draw_backgrounds_and_lengths
 from evenreel.debias.without_length import LengthRemoval
+from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.training.data.backgrounds import with_backgrounds
 

@@ -211,6 +211,46 @@ def t_interval(value: float, parts: Column, sizes: Column, confidence: float) ->
     return Interval(value, value - reach, value + reach)
 
 
+def over_seeds(values: Sequence[float], confidence: float, ends: tuple[float, float] = (-np.inf, np.inf)) -> Interval:
+    """Compute the mean of a figure over independent runs, with Student's interval; one run has none.
+
+    Args:
+        values: figure of each run.
+        confidence: confidence of the interval.
+        ends: least and greatest value that the figure can have, which the interval is cut to.
+
+    >>> over_seeds([2.5], 0.95)
+    Interval(value=2.5, low=None, high=None)
+    """
+    mean = float(np.mean(values))
+    if len(values) < 2:
+        return Interval(mean)
+    spread = float(np.std(values, ddof=1))
+    half = float(stdtrit(len(values) - 1, 0.5 + confidence / 2)) * spread / float(np.sqrt(len(values)))
+    return Interval(mean, max(mean - half, ends[0]), min(mean + half, ends[1]))
+
+
+def ratio_over_seeds(over: Column, under: Column, confidence: float) -> Interval:
+    """Compute the ratio of two means of pairs, with the interval of Fieller (1954).
+
+    The interval is without bounds where the lower mean may be 0.
+
+    Args:
+        over: (n,) figure of each of two runs or more.
+        under: (n,) figure of the same runs that it is divided by.
+        confidence: confidence of the interval.
+    """
+    count = len(over)
+    above, below = float(over.mean()), float(under.mean())
+    factor = float(stdtrit(count - 1, 0.5 + confidence / 2)) ** 2 / count
+    (var_above, covariance), (_, var_below) = factor * np.cov(over, under)
+    a, b, c = below**2 - var_below, above * below - covariance, above**2 - var_above
+    if a <= 0:
+        return Interval(above / below, -np.inf, np.inf)
+    root = float(np.sqrt(max(0.0, b**2 - a * c)))  # below 0 by rounding alone, as the lower mean is not 0
+    return Interval(above / below, (b - root) / a, (b + root) / a)
+
+
 def difference_interval(
     metric: Metric, first: PerQuery, second: PerQuery, groups: NDArray[np.int64], confidence: float
 ) -> Interval:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from evenreel.checkpoint.architecture import module
 from evenreel.evaluation import Interval
+from evenreel.evaluation.intervals import over_seeds
 from evenreel.matchers.bima.matcher import Reading, captions_read
 from evenreel.papers.bima.measures import ENDS, MAIN, RECALLS, T2V
 from evenreel.papers.bima.variants import ALPHAS, only_bima
@@ -15,7 +16,7 @@ from evenreel.papers.engine.findings import Findings, effect_of, figure_table, s
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.recalls import recall_figures
-from evenreel.papers.engine.seeds import SeededRuns, over_seeds
+from evenreel.papers.engine.seeds import SeededRuns
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.training_tables import measured_trainings
 from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, training_told

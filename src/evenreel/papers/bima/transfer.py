@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from evenreel.evaluation.intervals import over_seeds
 from evenreel.matchers import build_matcher
 from evenreel.papers.bima.measures import ENDS, MAIN, T2V
 from evenreel.papers.bima.variants import BIMA, CLIP4CLIP, compared_with_others
@@ -18,7 +19,7 @@ from evenreel.papers.engine.findings import Findings, beside, effect_of
 from evenreel.papers.engine.inputs import TransferInputs
 from evenreel.papers.engine.material import CorpusPart, with_streams
 from evenreel.papers.engine.recalls import recall_figures
-from evenreel.papers.engine.seeds import SeededRuns, over_seeds
+from evenreel.papers.engine.seeds import SeededRuns
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.training_tables import changes_of, changes_table, means_table, measured_trainings
 from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, training_told

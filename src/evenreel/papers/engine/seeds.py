@@ -6,9 +6,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-import numpy as np
-
 from evenreel.evaluation import Interval
+from evenreel.evaluation.intervals import over_seeds
 
 Row = TypeVar("Row", bound=Hashable)
 Figure = TypeVar("Figure", bound=Hashable)
@@ -27,26 +26,6 @@ def by_row(measured: Iterable[tuple[Row, Found]]) -> dict[Row, list[Found]]:
     for row, one in measured:
         found.setdefault(row, []).append(one)
     return found
-
-
-def over_seeds(values: Sequence[float], confidence: float, ends: tuple[float, float] = (-np.inf, np.inf)) -> Interval:
-    """Return the mean of a figure over independent runs, with Student's interval; one run has none.
-
-    Args:
-        values: figure of each run.
-        confidence: confidence of the interval.
-        ends: least and greatest value that the figure can have, which the interval is cut to.
-
-    >>> over_seeds([2.5], 0.95)
-    Interval(value=2.5, low=None, high=None)
-    """
-    from scipy.stats import t as student
-
-    mean = float(np.mean(values))
-    if len(values) < 2:
-        return Interval(mean)
-    half = float(student.ppf(0.5 + confidence / 2, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values)))
-    return Interval(mean, max(mean - half, ends[0]), min(mean + half, ends[1]))
 
 
 @dataclass(frozen=True, eq=False)

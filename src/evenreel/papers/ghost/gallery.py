@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from evenreel.audits.pairs import PairedScores, pair_scores
 from evenreel.evaluation import Interval
 from evenreel.evaluation.first_hit import hit_chance
+from evenreel.evaluation.intervals import over_seeds
 from evenreel.papers.engine.findings import Findings, effect_of, few_pairs, furthest, shown
 from evenreel.papers.engine.inputs import RankingInputs
 from evenreel.papers.engine.material import groups_in
-from evenreel.papers.engine.seeds import PERCENT, over_seeds
+from evenreel.papers.engine.seeds import PERCENT
 from evenreel.papers.engine.settings import SeededSettings
 from evenreel.papers.engine.words import paragraph
 from evenreel.progress import Progress, each_part

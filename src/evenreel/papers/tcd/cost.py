@@ -13,12 +13,13 @@ import torch
 
 from evenreel.checkpoint.architecture import build, module
 from evenreel.encoders.towers import usable_device
+from evenreel.evaluation.intervals import over_seeds
 from evenreel.matchers.scoring import encode_texts, encode_videos
 from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart, texts_of, videos_of
 from evenreel.papers.engine.runs import each_seed
-from evenreel.papers.engine.seeds import SeededRuns, by_row, over_seeds
+from evenreel.papers.engine.seeds import SeededRuns, by_row
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.trainings import batch_shape, few_seeds, learning_of, splits_of
 from evenreel.papers.engine.variants import changed
