@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from evenreel.arrays import CACHED_BYTES, Indices, row_bands
 from evenreel.corpus.counterparts import counterparts
 from evenreel.errors import CorpusError
-from evenreel.evaluation.blocks import CheckedScores
-from evenreel.evaluation.clusters import AUTO, clusters_of
-from evenreel.evaluation.stats import numbered
+from evenreel.evaluation.intervals import AUTO, clusters_of, numbered
+from evenreel.evaluation.ranking import CheckedScores
 from evenreel.report.words import uses_sentence
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -74,7 +73,7 @@ def pair_scores(scores: ScoreBlocks, corpus: Corpus, group: str, cluster: str = 
         scores: scores of captions and clips.
         corpus: corpus with the pairs of real clips and mirrors.
         group: group of mirrors: generator and setting.
-        cluster: real clips that are resampled together, see `evenreel.evaluation.clusters`.
+        cluster: real clips that are resampled together, see `evenreel.evaluation.intervals`.
 
     Raises:
         CorpusError: the group has no pair of which caption, real clip and mirror are in the scores.

@@ -20,8 +20,8 @@ from evenreel.wording import count
 
 if TYPE_CHECKING:
     from evenreel.evaluation import Validation
-    from evenreel.evaluation.fused import FusedScores, Way
-    from evenreel.evaluation.settings import Direction
+    from evenreel.evaluation.fusion import FusedScores, Way
+    from evenreel.evaluation.metrics import Direction
     from evenreel.types import Corpus, ScoreBlocks
 
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from evenreel.evaluation import Evaluation, EvaluationSettings, Interval, compare, evaluate
 from evenreel.evaluation.concentration import skewness
-from evenreel.evaluation.rescoring import hub_memory
-from evenreel.evaluation.rescoring.columns import queries_as_rows
-from evenreel.evaluation.settings import Direction
+from evenreel.evaluation.metrics import Direction
+from evenreel.evaluation.rescoring import hub_memory, queries_as_rows
 from evenreel.features.pool import SetAside
 from evenreel.types import Corpus, Scores
 

@@ -15,7 +15,7 @@ from evenreel.edits.corruptions.settings import KINDS, NONE, CorruptionSettings
 from evenreel.edits.corruptions.writing import CorruptedCorpus, corrupt_clips
 from evenreel.errors import UsageError
 from evenreel.evaluation import EvaluationSettings, save_scores
-from evenreel.evaluation.rescoring.columns import dense
+from evenreel.evaluation.rescoring import dense
 from evenreel.features import compute_features, feature_folder
 from evenreel.features.pool import NoProgress, SetAside, StagedProgress
 from evenreel.matchers.scoring import matcher_scores

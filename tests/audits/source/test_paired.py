@@ -21,7 +21,7 @@ from evenreel.audits.statistics.inversion import inverted_interval
 from evenreel.audits.statistics.means import sign_test
 from evenreel.audits.statistics.swaps import drawn_flips
 from evenreel.errors import CorpusError, UsageError
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
 from evenreel.types import Corpus, Scores
 from tests.audits.small_pairs import beats, expected_rank, hit, pairs_of, scores_of
 

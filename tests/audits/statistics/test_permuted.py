@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evenreel.audits import AuditSettings
 from evenreel.audits.statistics.inversion import exchange_test, inverted_interval
 from evenreel.audits.statistics.permuted import PROBES, ClipProperty, queries_part, widened
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
 
 HOW = AuditSettings(resamples=4000, seed=1)
 

@@ -17,7 +17,7 @@ from evenreel.audits.given import as_edited, as_inputs
 from evenreel.audits.method import paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.corpus.accepted import CorpusLike
-from evenreel.evaluation.accepted import ScoresLike
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import AuditResult
 
 TITLE = "Are captions read as sentences, or as bags of words?"

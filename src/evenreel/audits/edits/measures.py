@@ -21,11 +21,10 @@ from evenreel.audits.statistics.inversion import inverted_interval
 from evenreel.audits.statistics.means import hits_interval, mean_interval
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import UsageError
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.first_hit import hit_columns
+from evenreel.evaluation.intervals import Interval, wilcoxon_test
 from evenreel.evaluation.metrics import parse_metrics
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import wilcoxon_test
+from evenreel.evaluation.ranking import hit_columns
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import ENOUGH, Effect
 from evenreel.types import Shown
 

@@ -21,8 +21,8 @@ from evenreel.audits.given import as_edited, as_inputs
 from evenreel.audits.method import paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.corpus.accepted import CorpusLike
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.figures import deltas_by_group
 from evenreel.report.result import (
     AuditFigure,

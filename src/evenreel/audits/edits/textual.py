@@ -22,8 +22,8 @@ from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.audits.statistics.means import ratio_intervals, share_interval
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import UsageError
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import AuditResult, AuditTable, figure_words, interval_cells, interval_columns
 from evenreel.types import ScoreBlocks
 

@@ -19,7 +19,7 @@ from evenreel.audits.hubness.words import hubness_method, hubness_notices, hubne
 from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.accepted import CorpusLike
-from evenreel.evaluation.accepted import ScoresLike
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import AuditFigure, AuditResult
 
 

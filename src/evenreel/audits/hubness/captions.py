@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.special import ndtri
 
 from evenreel.arrays import Column
-from evenreel.evaluation.stats import numbered
+from evenreel.evaluation.intervals import numbered
 from evenreel.language import Tagged, load_tagger, unknown_share
 from evenreel.types import Corpus, ScoreBlocks
 

@@ -23,13 +23,10 @@ from evenreel.audits.ordered_rows import OrderedRows, candidates
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.blocks import CheckedScores
-from evenreel.evaluation.clusters import clusters_of
 from evenreel.evaluation.concentration import gini, skewness
-from evenreel.evaluation.intervals import around
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import numbered
+from evenreel.evaluation.intervals import Interval, around, clusters_of, numbered
+from evenreel.evaluation.ranking import CheckedScores
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import ENOUGH, Effect
 from evenreel.types import Corpus, Shown
 

@@ -19,8 +19,8 @@ from evenreel.audits.length.words import length_method, length_notices, length_s
 from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.accepted import CorpusLike
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.ranking import CheckedScores
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import AuditFigure, AuditResult
 
 

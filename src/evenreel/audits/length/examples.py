@@ -14,7 +14,7 @@ from evenreel.audits.length.measures import LengthMeasures
 from evenreel.audits.length.tables import most_affected
 from evenreel.audits.ordered_rows import OrderedRows
 from evenreel.corpus.relevance import Relevance
-from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.ranking import CheckedScores
 
 Groups = dict[str, "Weighted"]
 

@@ -23,8 +23,8 @@ from evenreel.audits.statistics.inversion import exchange_test, inverted_interva
 from evenreel.audits.statistics.permuted import BOTH, queries_part, widened
 from evenreel.config import check_kind
 from evenreel.corpus.accepted import CorpusLike, as_corpus
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.ranking import CheckedScores
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import ENOUGH, Effect
 from evenreel.types import Shown
 

@@ -21,10 +21,9 @@ from evenreel.audits.order.preference import CHANCES, LIKED, TEXT_OF_CLIP, besid
 from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.audits.statistics.means import groups_won, share_interval, sign_test
 from evenreel.corpus.accepted import CorpusLike
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.first_hit import Hits
-from evenreel.evaluation.intervals import around, t_interval
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval, around, t_interval
+from evenreel.evaluation.ranking import Hits
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import ENOUGH, Effect
 from evenreel.types import Shown
 

@@ -23,8 +23,8 @@ from evenreel.audits.source.words import (
 from evenreel.audits.statistics.deltas import MIX_R
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.corpus.counterparts import counterparts
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.figures import deltas_by_group, effect_intervals
 from evenreel.report.result import AuditFigure, AuditResult
 from evenreel.types import Corpus

@@ -19,9 +19,8 @@ from evenreel.audits.source.alike_pairs import AlikePairs, ConfoundMeasures, mea
 from evenreel.audits.source.outward import PROPERTIES
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import holm
+from evenreel.evaluation.intervals import Interval, holm
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.figures import effect_intervals
 from evenreel.report.result import (
     DASH,

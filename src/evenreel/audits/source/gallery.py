@@ -11,8 +11,8 @@ from evenreel.arrays import Flags
 from evenreel.audits.pairs import scenes_of
 from evenreel.corpus.counterparts import groups_of
 from evenreel.errors import CorpusError
-from evenreel.evaluation.blocks import CheckedScores
-from evenreel.evaluation.clusters import AUTO, clusters_of
+from evenreel.evaluation.intervals import AUTO, clusters_of
+from evenreel.evaluation.ranking import CheckedScores
 from evenreel.types import CAMERA, Corpus, ScoreBlocks
 
 EVERY_GROUP = "all generated"
@@ -53,7 +53,7 @@ class SourceGallery:
         Args:
             scores: scores of captions and clips.
             corpus: corpus with the source of clips and their pairs.
-            cluster: clips that are resampled together, see `evenreel.evaluation.clusters`.
+            cluster: clips that are resampled together, see `evenreel.evaluation.intervals`.
 
         Raises:
             CorpusError: the scores hold no real or no generated clip of the corpus.

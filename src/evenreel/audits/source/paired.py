@@ -39,12 +39,10 @@ from evenreel.audits.statistics.swaps import (
 from evenreel.config import check_kind
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import UsageError
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.first_hit import hit_columns
-from evenreel.evaluation.intervals import figure_intervals
-from evenreel.evaluation.metrics import FIRST_RANK, PerQuery
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.settings import EvaluationSettings
+from evenreel.evaluation.intervals import Interval, figure_intervals
+from evenreel.evaluation.metrics import FIRST_RANK, EvaluationSettings, PerQuery
+from evenreel.evaluation.ranking import hit_columns
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.types import Shown
 
 LocationMode = Literal["expected", "random"]

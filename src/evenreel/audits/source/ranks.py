@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evenreel.arrays import Indices
 from evenreel.audits.pairs import PairedScores
-from evenreel.evaluation.first_hit import Hits
+from evenreel.evaluation.ranking import Hits
 
 Block = NDArray[Any]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from evenreel.audits.source.paired import SourceMeasures
 from evenreel.audits.source.unpaired import Exposure, Preference
 from evenreel.audits.statistics.deltas import DELTA_METRICS, MIX_R
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
 from evenreel.report.result import AuditTable, Row, interval_cells, interval_columns
 
 _METRICS = (*map(str, DELTA_METRICS), MIX_R)

@@ -22,8 +22,8 @@ from evenreel.audits.source.gallery import EVERY_GROUP, SourceGallery
 from evenreel.audits.statistics.inversion import exchange_test, inverted_interval, inverted_share
 from evenreel.audits.statistics.permuted import ClipProperty, queries_part, widened
 from evenreel.corpus.accepted import CorpusLike
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
+from evenreel.evaluation.scores import ScoresLike
 
 FIRST_PLACES = (1, 5, 10, 20)
 """Depths of which the share of generated clips is told."""

@@ -7,9 +7,7 @@ from scipy.special import stdtrit
 
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.deltas import Figures
-from evenreel.evaluation.intervals import around, wilson
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import percentile_ends
+from evenreel.evaluation.intervals import Interval, around, percentile_ends, wilson
 
 _ROUNDING = 1e-9
 

@@ -13,12 +13,10 @@ from scipy.special import bdtr
 
 from evenreel.arrays import Column, Indices
 from evenreel.audits.settings import AuditSettings
-from evenreel.evaluation.intervals import GroupedMean, t_interval
+from evenreel.evaluation.intervals import GroupedMean, Interval, numbered, t_interval
 from evenreel.evaluation.intervals import hits_interval as interval_of_hits
 from evenreel.evaluation.intervals import mean_interval as interval_of_mean
 from evenreel.evaluation.intervals import share_interval as interval_of_share
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import numbered
 
 
 def share_interval(values: Column, groups: Indices, settings: AuditSettings) -> Interval:

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from evenreel.audits.pairs import PairedScores
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.deltas import LOCATION_METRICS, Figures
+from evenreel.evaluation.intervals import GroupedColumns
 from evenreel.evaluation.metrics import PerQuery
-from evenreel.evaluation.stats import GroupedColumns
 
 Drawn = dict[str, Figures]
 """(1 + B,) figures by their words: as measured first, then of each of B samples."""
@@ -50,7 +50,7 @@ def swapped_figures(first: PerQuery, second: PerQuery, cluster: NDArray[np.int64
     """Compute figures of real clips and mirrors in each sample of exchanged pairs, from columns that stay the same.
 
     Args:
-        first: (Q,) columns of real clips, see `evenreel.evaluation.first_hit.hit_columns`.
+        first: (Q,) columns of real clips, see `evenreel.evaluation.ranking.hit_columns`.
         second: (Q,) columns of mirrors.
         cluster: (Q,) cluster of each caption, a column of `flips`.
         flips: (1 + B, G) whether a sample exchanges the clips of a cluster.

@@ -328,8 +328,8 @@ def _audited(
     names: Sequence[str], given: Audited, settings: AuditSettings, not_made: Callable[[str], None]
 ) -> list[AuditResult]:
     from evenreel.audits import audit as audit_scores
-    from evenreel.evaluation.blocks import CheckedScores
     from evenreel.evaluation.measure import infinite_scores
+    from evenreel.evaluation.ranking import CheckedScores
 
     with share_bar(f"reading {given.name}") as progress:
         checked = CheckedScores(given.scores, progress)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from evenreel.cli.evaluate.correction import Correction
     from evenreel.evaluation import Comparison, Evaluation, EvaluationSettings, RelevanceName
     from evenreel.evaluation.answers import Judgements, Truth
-    from evenreel.evaluation.settings import Direction
-    from evenreel.evaluation.side_by_side import SideBySide
+    from evenreel.evaluation.comparison import SideBySide
+    from evenreel.evaluation.metrics import Direction
     from evenreel.types import Corpus, ScoreBlocks
 
 TUNING = "Settings of --rescore, those of its authors where left out"
@@ -84,7 +84,7 @@ def evaluate(
     choice: MeasureChoice = from_settings(MeasureChoice),
     correction: Correction = from_settings(
         "evenreel.cli.evaluate.correction:Correction",
-        settings=from_settings("evenreel.evaluation.rescoring.settings:RescoringSettings", panel=TUNING),
+        settings=from_settings("evenreel.evaluation.metrics:RescoringSettings", panel=TUNING),
     ),
     settings: EvaluationSettings = from_settings(
         "evenreel.evaluation:EvaluationSettings",
@@ -204,7 +204,7 @@ def _together(
     evaluations: Mapping[str, Evaluation], settings: EvaluationSettings, choice: MeasureChoice, files: EvaluationFiles
 ) -> SideBySide | None:
     """All systems in one table, if it is asked for."""
-    from evenreel.evaluation.side_by_side import side_by_side
+    from evenreel.evaluation.comparison import side_by_side
 
     if not (choice.side_by_side or choice.mean or files.side_by_side):
         return None
@@ -227,7 +227,7 @@ class _Job:
 
     def evaluate(self, path: Path) -> Evaluation:
         """Figures of one file, with what was noticed while it was read."""
-        from evenreel.evaluation.fitted import served
+        from evenreel.evaluation.scores import served
 
         notices: list[str] = []
         scores = self._load(path, notices.append)
@@ -267,7 +267,7 @@ class _Job:
 
     def _corrected(self, scores: ScoreBlocks, directions: tuple[Direction, ...], progress: Progress) -> Evaluation:
         """A correction is for one direction, so each is evaluated with its own."""
-        from evenreel.evaluation.rescoring.columns import dense
+        from evenreel.evaluation.rescoring import dense
 
         scores = dense(scores)  # read once, for what is looked at and for each direction
         notices = self.correction.notices(scores, directions)

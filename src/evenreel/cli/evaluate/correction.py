@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenreel.errors import UsageError
-from evenreel.evaluation.rescoring.settings import RescoringSettings
+from evenreel.evaluation.metrics import RescoringSettings
 
 if TYPE_CHECKING:
-    from evenreel.evaluation.bank import Bank
-    from evenreel.evaluation.rescoring import Rescoring
-    from evenreel.evaluation.settings import Direction
+    from evenreel.evaluation.metrics import Direction
+    from evenreel.evaluation.rescoring import Bank, Rescoring
     from evenreel.types import ScoreBlocks, Scores
 
 
@@ -129,7 +128,7 @@ class Correction:
         return rescore(self.rescore, scores, direction, values, of_pairs, self.settings)
 
     def _bank(self, scores: ScoreBlocks, direction: Direction, notices: list[str]) -> Bank | None:
-        from evenreel.evaluation.bank import load_bank
+        from evenreel.evaluation.rescoring import load_bank
 
         path = self.bank if direction == "t2v" else self.video_bank
         if path is None:
@@ -149,7 +148,7 @@ class Correction:
         return bank
 
     def _pairs(self, bank: Bank, scores: ScoreBlocks, direction: Direction, notices: list[str]) -> Bank:
-        from evenreel.evaluation.bank import load_bank
+        from evenreel.evaluation.rescoring import load_bank
 
         path = self.bank_pairs
         assert path is not None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from evenreel.evaluation import Evaluation, RelevanceLike
-    from evenreel.evaluation.settings import Direction
+    from evenreel.evaluation.metrics import Direction
     from evenreel.types import Corpus, ScoreBlocks
 
 
@@ -163,8 +163,8 @@ def write_ranked(
     """Write scores of one direction, as a TREC run or whole, and what is relevant in it, each where `files` says so."""
     from evenreel.evaluation import save_scores
     from evenreel.evaluation.answers import relevance_of
-    from evenreel.evaluation.blocks import CheckedScores
-    from evenreel.evaluation.trec import write_qrels, write_run
+    from evenreel.evaluation.ranking import CheckedScores
+    from evenreel.evaluation.saving import write_qrels, write_run
 
     if files.save_run:
         write_run(scores, files.save_run, direction=direction)

@@ -11,8 +11,8 @@ from evenreel.cli.evaluate.files import EvaluationFiles, system_names
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
+    from evenreel.evaluation.metrics import EvaluationSettings
     from evenreel.evaluation.moments import MomentEvaluation, MomentPredictions, MomentSettings, MomentTruth
-    from evenreel.evaluation.settings import EvaluationSettings
     from evenreel.types import Corpus
 
 TRAIN = "train"
@@ -38,8 +38,7 @@ class MomentsJob:
         """Measure every system and both guesses, and print or write what is found."""
         from evenreel.cli.evaluate.show_moments import show_moments, write_moments
         from evenreel.corpus import load_corpus, select
-        from evenreel.evaluation.moments import MomentSettings, load_predictions, moment_truth
-        from evenreel.evaluation.moments.compared import compare_moments
+        from evenreel.evaluation.moments import MomentSettings, compare_moments, load_predictions, moment_truth
         from evenreel.provenance import provenance_of
 
         self._check(paths)
@@ -56,7 +55,7 @@ class MomentsJob:
             write_moments(self.files.per_query, found)
 
     def _check(self, paths: Sequence[Path]) -> None:
-        from evenreel.evaluation.settings import EvaluationSettings
+        from evenreel.evaluation.metrics import EvaluationSettings
 
         plain = EvaluationSettings(partial=self.settings.partial, confidence=self.settings.confidence)
         others = replace(self.files, per_query=None) != EvaluationFiles()
@@ -71,8 +70,7 @@ class MomentsJob:
 def learned_of(corpus: Corpus, split: str | None) -> MomentTruth | None:
     """Return the true windows of the training split; None where it has none, or is among what is measured."""
     from evenreel.corpus import select
-    from evenreel.evaluation.moments import moment_truth
-    from evenreel.evaluation.moments.truth import has_windows
+    from evenreel.evaluation.moments import has_windows, moment_truth
 
     if split in (None, TRAIN) or TRAIN not in corpus.clips["split"]:
         return None
@@ -90,8 +88,7 @@ def measured(
 
     Where systems searched all clips, what each finds by naming whole clips stands in place of the guesses.
     """
-    from evenreel.evaluation.moments import blind_predictions, clips_alone, evaluate_moments
-    from evenreel.evaluation.moments.settings import parse_moment_metric
+    from evenreel.evaluation.moments import blind_predictions, clips_alone, evaluate_moments, parse_moment_metric
 
     found = {name: evaluate_moments(one, truth, settings) for name, one in predicted.items()}
     words = tuple(word for word in next(iter(found.values())).summary if not parse_moment_metric(word).of_highlights)

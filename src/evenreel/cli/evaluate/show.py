@@ -10,8 +10,7 @@ from rich.table import Table
 from evenreel.cli.evaluate.files import EvaluationFiles, write_rows
 from evenreel.cli.show_library import console, print_json, safe, table_of
 from evenreel.evaluation import Evaluation
-from evenreel.evaluation.comparison import Comparison, Difference
-from evenreel.evaluation.side_by_side import SideBySide
+from evenreel.evaluation.comparison import Comparison, Difference, SideBySide
 from evenreel.provenance import Provenance
 from evenreel.report.evaluation import difference_cells, figures_table
 from evenreel.report.groups import gaps_table, group_sentences, groups_table

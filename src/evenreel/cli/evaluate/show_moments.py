@@ -11,9 +11,8 @@ from rich.console import Console
 
 from evenreel.cli.evaluate.files import write_rows
 from evenreel.cli.show_library import console, print_json, safe, table_of
-from evenreel.evaluation.moments import MomentEvaluation
-from evenreel.evaluation.moments.compared import MomentDifference
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
+from evenreel.evaluation.moments import MomentDifference, MomentEvaluation
 from evenreel.provenance import Provenance
 from evenreel.report.words import percent
 

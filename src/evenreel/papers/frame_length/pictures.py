@@ -30,7 +30,7 @@ from evenreel.audits.length.tables import chance_table, class_table, discrepancy
 from evenreel.audits.length.words import length_method, length_notices, unit_of
 from evenreel.audits.statistics.means import mean_interval
 from evenreel.errors import CorpusError
-from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.ranking import CheckedScores
 from evenreel.papers.engine.answers import asked
 from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.inputs import LengthInputs, LengthRankingInputs
