@@ -13,7 +13,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.audit.edited import edited_files, edited_folders
-from evenreel.cli.evaluate.files import check_place, system_names
+from evenreel.cli.evaluate.command import check_place, system_names
 from evenreel.cli.options import JsonOption, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.cli.text_lines import lines_of
