@@ -19,7 +19,7 @@ from evenreel.corpus.dataframes import ArrowTable, as_dataframe, is_dataframe
 from evenreel.corpus.relevance import GradedPairs, Relevance, RelevantPairs, class_relevance, own_clip, same_text
 from evenreel.corpus.tables import make_corpus
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.ranking import CheckedScores, GivenRelevance, aligned, as_table
+from evenreel.evaluation.ranking import CheckedScores, aligned, as_table
 from evenreel.evaluation.scores import (
     ITEM_NAMES,
     JUDGED,
@@ -189,11 +189,34 @@ def relevance_of(relevance: RelevanceLike, corpus: Corpus, scores: CheckedScores
     if (judged := judgements_of(relevance)) is not None:
         return judged.of(scores.caption_ids, scores.video_ids)
     own = hasattr(relevance, "block") and isinstance(getattr(relevance, "shape", None), tuple)
-    degrees = cast("Relevance", relevance) if own else GivenRelevance(_degrees(relevance, scores))
+    degrees = cast("Relevance", relevance) if own else _GivenRelevance(_degrees(relevance, scores))
     size = (len(scores.caption_ids), len(scores.video_ids))
     if degrees.shape != size:
         raise UsageError(f"The relevance has the shape {degrees.shape}; it must be that of the scores, {size}.")
     return degrees
+
+
+class _GivenRelevance:
+    """Degrees of relevance (Q, V) from a table in memory; implements `Relevance`."""
+
+    def __init__(self, table: NDArray[Any]) -> None:
+        if table.ndim != 2 or table.dtype.kind not in "fiub":
+            raise UsageError(
+                f"The relevance is an array of {table.dtype} with the shape {table.shape}; it must be numbers, a "
+                "caption a row and a video a column."
+            )
+        if table.size and not (table.min() >= 0 and table.max() <= 1):  # NaN too
+            raise UsageError(
+                f"Degrees of relevance lie between 0 and 1; these range from {table.min()} to {table.max()}."
+            )
+        self._table = table
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._table.shape[0], self._table.shape[1]
+
+    def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
+        return self._table[captions, videos].astype(np.float64)
 
 
 def _degrees(given: object, scores: CheckedScores) -> NDArray[Any]:

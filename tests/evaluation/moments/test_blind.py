@@ -14,7 +14,6 @@ from evenreel.evaluation.moments import (
     blind_predictions,
     evaluate_moments,
     moment_truth,
-    whole_clips,
 )
 from tests.evaluation.moments.test_measured import truth_of
 
@@ -22,7 +21,7 @@ from tests.evaluation.moments.test_measured import truth_of
 def test_the_whole_clip_ends_with_the_last_window_where_its_length_is_not_known() -> None:
     truth = truth_of([[10, 30]], [[0, 5]])
     truth.durations[1] = np.nan
-    windows = whole_clips(truth).windows
+    windows = blind_predictions(truth)["the whole clip"].windows
     assert windows["q0"].tolist() == [[0, 100]] and windows["q1"].tolist() == [[0, 5]]
 
 
