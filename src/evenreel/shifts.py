@@ -115,57 +115,36 @@ def _check_makable(name: str, pretrained: Pretrained) -> None:
 
 @dataclass(frozen=True)
 class ShiftRow:
-    """Figures of a direction on clips that are corrupted in one way.
+    """Figures of a direction on clips that are corrupted in one way."""
 
-    Attributes:
-        kind: kind of corruption; `none` for clips that are only encoded the same way.
-        strength: 1 to 5; 0 for `none`.
-        direction: `t2v`, captions look for corrupted videos, or `v2t`, corrupted videos look for captions.
-        found: R@1 in percent, with its interval.
-        lost: points of R@1 below those of `none`, paired, with its interval; None for `none`.
-        p: p value of a paired randomisation test that nothing is lost, adjusted by Holm for the number of
-            corruptions; None for `none`.
-        skewness: skewness of how often each item is among the first 10 (Radovanović et al. 2010); None where all are as
-            often.
-        regained: points of R@1 that the hub memory (Zhang et al. 2026) adds, with queries in the corpus's order, paired
-            with the scores as they are; None where these are no cosines.
-    """
-
-    kind: str
-    strength: int
-    direction: Direction
-    found: Interval
-    lost: Interval | None
+    kind: str  # kind of corruption; `none` for clips that are only encoded the same way
+    strength: int  # 1 to 5; 0 for `none`
+    direction: Direction  # `t2v`, captions look for corrupted videos, or `v2t`, corrupted videos look for captions
+    found: Interval  # R@1 in percent, with its interval
+    lost: Interval | None  # points of R@1 below those of `none`, paired, with its interval; None for `none`
+    # p value of a paired randomisation test that nothing is lost, adjusted by Holm for the number of corruptions; None
+    # for `none`
     p: float | None
+    # skewness of how often each item is among the first 10 (Radovanović et al. 2010); None where all are as often
     skewness: float | None
+    # points of R@1 that the hub memory (Zhang et al. 2026) adds, with queries in the corpus's order, paired with the
+    # scores as they are; None where these are no cosines
     regained: Interval | None
 
 
 @dataclass
 class ShiftReport:
-    """What a model finds among clips that are corrupted in several ways.
+    """What a model finds among clips that are corrupted in several ways."""
 
-    Attributes:
-        model: name of the matcher.
-        encoder: name of its encoder.
-        folder: folder with a corpus of each corruption, its features and its scores.
-        clips: number of clips.
-        captions: number of captions.
-        confidence: confidence of the intervals.
-        rows: figures by direction, then corruption; `none` first.
-        set_aside: clips that are left out of all of them.
-        notices: sentences that belong beside the figures.
-    """
-
-    model: str
-    encoder: str
-    folder: str
-    clips: int
-    captions: int
-    confidence: float
-    rows: list[ShiftRow] = field(default_factory=list)
-    set_aside: list[SetAside] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
+    model: str  # name of the matcher
+    encoder: str  # name of its encoder
+    folder: str  # folder with a corpus of each corruption, its features and its scores
+    clips: int  # number of clips
+    captions: int  # number of captions
+    confidence: float  # confidence of the intervals
+    rows: list[ShiftRow] = field(default_factory=list)  # figures by direction, then corruption; `none` first
+    set_aside: list[SetAside] = field(default_factory=list)  # clips that are left out of all of them
+    notices: list[str] = field(default_factory=list)  # sentences that belong beside the figures
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain data."""
@@ -207,7 +186,7 @@ def measure_shifts(
         progress: receives the events of the run.
     """
     folder, progress = Path(folder), progress or NoProgress()
-    settings = replace(settings or EvaluationSettings(), metrics=(METRIC,))  # type: ignore[arg-type]
+    settings = replace(settings or EvaluationSettings(), metrics=(METRIC,))
     kinds = (NONE, *(kind for kind in corruptions.kinds or KINDS if kind != NONE))
     if len(kinds) < 2:
         raise UsageError("No corruption is measured; name one with --kind.")

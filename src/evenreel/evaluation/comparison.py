@@ -34,31 +34,19 @@ from evenreel.types import Shown
 
 @dataclass(frozen=True)
 class Difference:
-    """Difference between a system and the baseline in one metric.
+    """Difference between a system and the baseline in one metric."""
 
-    Attributes:
-        system: name of the system.
-        direction: `t2v` or `v2t`.
-        metric: name of the metric.
-        baseline: figure of the baseline.
-        value: figure of the system.
-        difference: value less baseline, with its interval over the same groups of queries.
-        p_randomisation: p value of the paired randomisation test.
-        p_wilcoxon: p value of Wilcoxon's signed ranks over clips.
-        p_holm: p value of the randomisation test, adjusted for the number of systems compared.
-        wins, ties, losses: number of queries on which the system is better than the baseline, equal, and worse; by the
-            sum of columns where a metric has several.
-    """
-
-    system: str
-    direction: Direction
-    metric: str
-    baseline: float
-    value: float
-    difference: Interval
-    p_randomisation: float
-    p_wilcoxon: float
-    p_holm: float
+    system: str  # name of the system
+    direction: Direction  # `t2v` or `v2t`
+    metric: str  # name of the metric
+    baseline: float  # figure of the baseline
+    value: float  # figure of the system
+    difference: Interval  # value less baseline, with its interval over the same groups of queries
+    p_randomisation: float  # p value of the paired randomisation test
+    p_wilcoxon: float  # p value of Wilcoxon's signed ranks over clips
+    p_holm: float  # p value of the randomisation test, adjusted for the number of systems compared
+    # number of queries on which the system is better than the baseline, equal, and worse; by the sum of columns where a
+    # metric has several
     wins: int
     ties: int
     losses: int
@@ -268,15 +256,10 @@ def _grouped(value: float, metric: Metric, results: Sequence[DirectionResult]) -
 
 @dataclass(frozen=True)
 class FigureColumn:
-    """Column of a table of systems: a metric in one direction.
+    """Column of a table of systems: a metric in one direction."""
 
-    Attributes:
-        direction: `t2v`, `v2t`, or `mean` for the mean of both.
-        metric: name of the metric.
-    """
-
-    direction: str
-    metric: str
+    direction: str  # `t2v`, `v2t`, or `mean` for the mean of both
+    metric: str  # name of the metric
 
     def __str__(self) -> str:
         return f"{self.metric} {self.direction}"

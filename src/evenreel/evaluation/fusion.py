@@ -64,17 +64,11 @@ class Validation(Shown):
 
 @dataclass(frozen=True, eq=False)
 class FusedScores(Shown):
-    """Weighted sum of the scores of several systems; implements `ScoreBlocks`.
+    """Weighted sum of the scores of several systems; implements `ScoreBlocks`."""
 
-    Attributes:
-        systems: scores of the same Q captions and V clips in the same order.
-        fusion: weights, means and scales of the systems.
-        about: notes of all systems, and what the fusion uses.
-    """
-
-    systems: Sequence[ScoreBlocks]
-    fusion: Fusion
-    about: ScoreNotes = NO_NOTES
+    systems: Sequence[ScoreBlocks]  # scores of the same Q captions and V clips in the same order
+    fusion: Fusion  # weights, means and scales of the systems
+    about: ScoreNotes = NO_NOTES  # notes of all systems, and what the fusion uses
 
     @property
     def caption_ids(self) -> Sequence[str]:

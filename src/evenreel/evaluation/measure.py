@@ -47,41 +47,29 @@ from evenreel.types import Corpus, Scores, Shown
 
 @dataclass(frozen=True)
 class GroupFigures:
-    """Figures of the queries of one group, such as those about clips of one source.
+    """Figures of the queries of one group, such as those about clips of one source."""
 
-    Attributes:
-        name: value of the column, or a band of it.
-        queries: number of queries.
-        drawn: number of clips (or videos) that they are of.
-        summary: figure of each metric with its interval, by the metric's name; without metrics that have no value here.
-    """
-
-    name: str
-    queries: int
-    drawn: int
+    name: str  # value of the column, or a band of it
+    queries: int  # number of queries
+    drawn: int  # number of clips (or videos) that they are of
+    # figure of each metric with its interval, by the metric's name; without metrics that have no value here
     summary: dict[str, Interval]
 
 
 @dataclass(frozen=True)
 class GroupGap:
-    """Gap between the best and the worst group in one metric.
+    """Gap between the best and the worst group in one metric."""
 
-    Attributes:
-        best: name of the best group.
-        worst: name of the worst group.
-        gap: difference between them, at least 0, with the interval of the largest true difference of any two groups.
-        p: chance of a studentised difference as large where no group differs, corrected for the numbers of groups and
-            of columns; None where nothing says how much chance does.
-        chance: gap that chance alone makes on average where no group differs.
-        against: differences such as `de - en`, of each group and the one that was named (`COLUMN=GROUP`), query by
-            query where a clip has queries in both; their intervals hold for all pairs at once.
-    """
-
-    best: str
-    worst: str
+    best: str  # name of the best group
+    worst: str  # name of the worst group
+    # difference between them, at least 0, with the interval of the largest true difference of any two groups
     gap: Interval
+    # chance of a studentised difference as large where no group differs, corrected for the numbers of groups and of
+    # columns; None where nothing says how much chance does
     p: float | None
-    chance: float | None
+    chance: float | None  # gap that chance alone makes on average where no group differs
+    # differences such as `de - en`, of each group and the one that was named (`COLUMN=GROUP`), query by query where a
+    # clip has queries in both; their intervals hold for all pairs at once
     against: dict[str, Interval] = field(default_factory=dict)
 
 

@@ -42,21 +42,15 @@ _WORD = re.compile(r"(?:R([1-9]\d{0,2})|(mAP)|nDCG@([1-9]\d{0,2}))@(0\.\d{1,2}|1
 
 @dataclass(frozen=True)
 class MomentMetric:
-    """Metric of moment retrieval or highlight detection; make it with `parse_moment_metric`.
+    """Metric of moment retrieval or highlight detection; make it with `parse_moment_metric`."""
 
-    Attributes:
-        family: `R`, a true window is among the first n; `mAP`; `mIoU`, mean overlap of the first window; `nDCG`;
-            `Rank`, the mean rank of the windows of those who agree best is at most n (DiDeMo); `HL-mAP` and `HIT@1` of
-            highlights.
-        threshold: least overlap (IoU) with a true window; None where there is none, and for the mean over 0.5 to 0.95.
-        first: number of first windows that count; 0 for no limit.
-        level: least rating of a highlight, a key of `LEVELS`; empty for other metrics.
-    """
-
+    # `R`, a true window is among the first n; `mAP`; `mIoU`, mean overlap of the first window; `nDCG`; `Rank`, the mean
+    # rank of the windows of those who agree best is at most n (DiDeMo); `HL-mAP` and `HIT@1` of highlights
     family: Family
+    # least overlap (IoU) with a true window; None where there is none, and for the mean over 0.5 to 0.95
     threshold: float | None = None
-    first: int = 0
-    level: str = ""
+    first: int = 0  # number of first windows that count; 0 for no limit
+    level: str = ""  # least rating of a highlight, a key of `LEVELS`; empty for other metrics
 
     def __str__(self) -> str:
         if self.level:
@@ -639,21 +633,13 @@ def _misfits(predictions: MomentPredictions, truth: MomentTruth, settings: Momen
 
 @dataclass(frozen=True)
 class MomentDifference:
-    """Difference between a system and the first one in a metric of moments.
+    """Difference between a system and the first one in a metric of moments."""
 
-    Attributes:
-        system: name of the system.
-        metric: name of the metric.
-        interval: difference in percentage points, with its interval.
-        p_wilcoxon: p value of Wilcoxon's signed ranks over clips.
-        p_holm: the same, adjusted for the number of systems compared.
-    """
-
-    system: str
-    metric: str
-    interval: Interval
-    p_wilcoxon: float
-    p_holm: float
+    system: str  # name of the system
+    metric: str  # name of the metric
+    interval: Interval  # difference in percentage points, with its interval
+    p_wilcoxon: float  # p value of Wilcoxon's signed ranks over clips
+    p_holm: float  # the same, adjusted for the number of systems compared
 
 
 def compare_moments(systems: Mapping[str, MomentEvaluation], confidence: float = 0.95) -> list[MomentDifference]:

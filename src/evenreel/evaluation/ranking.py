@@ -181,17 +181,11 @@ class _Moved:
 
 @dataclass(frozen=True, eq=False)
 class CaptionGroups:
-    """Q captions in G groups, one group for each clip.
+    """Q captions in G groups, one group for each clip."""
 
-    Attributes:
-        clip_ids: G ids, in the order of their first captions.
-        order: (Q,) indices of the captions, those of a group side by side.
-        starts: (G,) index in `order` at which each group begins.
-    """
-
-    clip_ids: Sequence[str]
-    order: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    clip_ids: Sequence[str]  # G ids, in the order of their first captions
+    order: NDArray[np.int64]  # (Q,) indices of the captions, those of a group side by side
+    starts: NDArray[np.int64]  # (G,) index in `order` at which each group begins
 
     @classmethod
     def of(cls, clip_ids: Sequence[str]) -> CaptionGroups:
@@ -254,17 +248,11 @@ def group_relevance(relevance: Relevance, groups: CaptionGroups) -> Relevance:
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """Relevant items of a band of b queries: each pair with a degree of relevance above 0, query by query.
+    """Relevant items of a band of b queries: each pair with a degree of relevance above 0, query by query."""
 
-    Attributes:
-        query: (m,) index of the query in the band, ascending.
-        item: (m,) index of the item in the gallery.
-        degree: (m,) degree of relevance, above 0 and at most 1.
-    """
-
-    query: NDArray[np.int64]
-    item: NDArray[np.int64]
-    degree: NDArray[np.float64]
+    query: NDArray[np.int64]  # (m,) index of the query in the band, ascending
+    item: NDArray[np.int64]  # (m,) index of the item in the gallery
+    degree: NDArray[np.float64]  # (m,) degree of relevance, above 0 and at most 1
 
     def where(self, kept: NDArray[Any]) -> Items:
         """Select some of the pairs of query and relevant item, by a mask (m,) or by indices."""
@@ -273,16 +261,11 @@ class Items:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Scores and relevance of one direction of search: queries (rows) that are ranked against a gallery (columns).
+    """Scores and relevance of one direction of search: queries (rows) that are ranked against a gallery (columns)."""
 
-    Attributes:
-        scores, relevance: scores and relevance of captions (rows) and videos (columns).
-        turned: whether videos are the queries and captions the gallery.
-    """
-
-    scores: ScoreBlocks
+    scores: ScoreBlocks  # scores and relevance of captions (rows) and videos (columns)
     relevance: Relevance
-    turned: bool
+    turned: bool  # whether videos are the queries and captions the gallery
 
     @property
     def query_ids(self) -> Sequence[str]:
@@ -366,24 +349,16 @@ class Places:
     """Stretches of equal scores that hold relevant items, best first, query by query.
 
     A stretch takes the places `above` + 1 to `above` + `size` of its query's ranking, its items in random order.
-
-    Attributes:
-        queries: b, number of queries.
-        query: (s,) query of each stretch, ascending.
-        above: (s,) items of the query with a higher score, ascending within a query.
-        size: (s,) items in the stretch, relevant or not.
-        strict: (s,) items of full relevance (degree 1).
-        degrees: (s,) sum of the degrees of relevance in the stretch.
-        retrieved: (s,) False where the score is minus infinity: such items have places, since a rank must exist, but
-            count as not found.
     """
 
-    queries: int
-    query: Indices
-    above: Indices
-    size: Indices
-    strict: Indices
-    degrees: NDArray[np.float64]
+    queries: int  # b, number of queries
+    query: Indices  # (s,) query of each stretch, ascending
+    above: Indices  # (s,) items of the query with a higher score, ascending within a query
+    size: Indices  # (s,) items in the stretch, relevant or not
+    strict: Indices  # (s,) items of full relevance (degree 1)
+    degrees: NDArray[np.float64]  # (s,) sum of the degrees of relevance in the stretch
+    # (s,) False where the score is minus infinity: such items have places, since a rank must exist, but count as not
+    # found
     retrieved: NDArray[np.bool_]
 
     @property
@@ -492,21 +467,13 @@ def _break_ties(each: Places, ties: Ties) -> Places:
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """First relevant items of h rankings, as counts of items above them and of items with the same score.
+    """First relevant items of h rankings, as counts of items above them and of items with the same score."""
 
-    Attributes:
-        query: (h,) index of the query.
-        above: (h,) number of items with a higher score.
-        others: (h,) number of irrelevant items with the same score.
-        relevant: (h,) number of relevant items with that score.
-        retrieved: (h,) False where that score is minus infinity: a rank exists, but nothing is found.
-    """
-
-    query: Indices
-    above: Indices
-    others: Indices
-    relevant: Indices
-    retrieved: NDArray[np.bool_]
+    query: Indices  # (h,) index of the query
+    above: Indices  # (h,) number of items with a higher score
+    others: Indices  # (h,) number of irrelevant items with the same score
+    relevant: Indices  # (h,) number of relevant items with that score
+    retrieved: NDArray[np.bool_]  # (h,) False where that score is minus infinity: a rank exists, but nothing is found
 
     def chance(self, k: int) -> Column:
         """Compute the probability (h,) that a relevant item is among the first k, ties being broken at random."""
@@ -614,15 +581,10 @@ def _mean_reciprocal(above: int, others: int, relevant: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Discounts:
-    """Discounts by place in a ranking, and their sums, for a gallery of n items.
+    """Discounts by place in a ranking, and their sums, for a gallery of n items."""
 
-    Attributes:
-        each: (n + 1,) discount of the places 1 to n, then 0.
-        sums: (n + 1,) sum of the discounts before each place.
-    """
-
-    each: Column
-    sums: Column
+    each: Column  # (n + 1,) discount of the places 1 to n, then 0
+    sums: Column  # (n + 1,) sum of the discounts before each place
 
     @classmethod
     def of(cls, values: Column) -> Discounts:
@@ -757,19 +719,12 @@ class Ranked:
 
 @dataclass(frozen=True, eq=False)
 class RankingPlan:
-    """Settings of the ranking of queries, and what to compute of each.
+    """Settings of the ranking of queries, and what to compute of each."""
 
-    Attributes:
-        metrics: metrics whose columns are computed.
-        ties: how items with equal scores are ranked.
-        every: whether each relevant item is ranked alone, without the query's other relevant items (`every_hit`).
-        tables: discounts for the size of the gallery.
-    """
-
-    metrics: tuple[Metric, ...]
-    ties: Ties
-    every: bool
-    tables: DiscountTables
+    metrics: tuple[Metric, ...]  # metrics whose columns are computed
+    ties: Ties  # how items with equal scores are ranked
+    every: bool  # whether each relevant item is ranked alone, without the query's other relevant items (`every_hit`)
+    tables: DiscountTables  # discounts for the size of the gallery
 
     def calculate(self, scores: NDArray[Any], items: Items) -> Ranked:
         """Rank b queries by their scores (b, gallery) and compute the columns of the metrics."""

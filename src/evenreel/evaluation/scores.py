@@ -619,25 +619,16 @@ class ListedScores(Shown):
     """Scores (Q, V) from ranked lists, of clips for captions or of captions for clips; implements `ScoreBlocks`.
 
     Pairs that are not listed score minus infinity and are never retrieved.
-
-    Attributes:
-        rows, columns: (N,) row and column of each listed pair.
-        values: (N,) scores of the listed pairs.
-        caption_ids: ids of the Q captions.
-        video_ids: ids of the V clips.
-        queries: `t2v` where captions have lists, `v2t` where videos have.
-        uses: what the scores use beside caption and video, see `evenreel.types.ScoreNotes`.
-        notices: sentences on what was left out, for the notes.
     """
 
-    rows: NDArray[np.int64]
+    rows: NDArray[np.int64]  # (N,) row and column of each listed pair
     columns: NDArray[np.int64]
-    values: NDArray[Any]
-    caption_ids: Sequence[str]
-    video_ids: Sequence[str]
-    queries: Direction = "t2v"
-    uses: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()
+    values: NDArray[Any]  # (N,) scores of the listed pairs
+    caption_ids: Sequence[str]  # ids of the Q captions
+    video_ids: Sequence[str]  # ids of the V clips
+    queries: Direction = "t2v"  # `t2v` where captions have lists, `v2t` where videos have
+    uses: tuple[str, ...] = ()  # what the scores use beside caption and video, see `evenreel.types.ScoreNotes`
+    notices: tuple[str, ...] = ()  # sentences on what was left out, for the notes
 
     @property
     def about(self) -> ScoreNotes:

@@ -314,19 +314,12 @@ TRAIN = "train"
 
 @dataclass(frozen=True)
 class MomentsJob:
-    """Evaluation of predicted windows in time, as `evenreel evaluate --moments` is asked for it.
+    """Evaluation of predicted windows in time, as `evenreel evaluate --moments` is asked for it."""
 
-    Attributes:
-        metrics: words of metrics; empty for those that the corpus has an answer to.
-        settings: settings of an evaluation, of which `partial` and `confidence` count here.
-        files: files to write; only `per_query` can be.
-        of_rankings: whether options were given that serve rankings of whole clips alone.
-    """
-
-    metrics: tuple[str, ...]
-    settings: EvaluationSettings
-    files: EvaluationFiles
-    of_rankings: bool
+    metrics: tuple[str, ...]  # words of metrics; empty for those that the corpus has an answer to
+    settings: EvaluationSettings  # settings of an evaluation, of which `partial` and `confidence` count here
+    files: EvaluationFiles  # files to write; only `per_query` can be
+    of_rankings: bool  # whether options were given that serve rankings of whole clips alone
 
     def run(self, paths: Sequence[Path], corpus: Path, split: str | None, as_json: bool) -> None:
         """Measure every system and both guesses, and print or write what is found."""

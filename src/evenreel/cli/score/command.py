@@ -42,23 +42,14 @@ MANY = 10
 
 @dataclass(frozen=True)
 class Scored:
-    """Contents of a file of scores.
+    """Contents of a file of scores."""
 
-    Attributes:
-        captions: number of captions.
-        clips: number of clips.
-        set_aside: clips that were left out, with the reasons.
-        notices: sentences on what a reader should know.
-        uses: what went into the scores, see `evenreel.types.ScoreNotes.uses`.
-        use: words before each of `uses` where it is shown.
-    """
-
-    captions: int
-    clips: int
-    set_aside: tuple[SetAside, ...] = ()
-    notices: tuple[str, ...] = ()
-    uses: tuple[str, ...] = ()
-    use: str = "the matcher was trained with"
+    captions: int  # number of captions
+    clips: int  # number of clips
+    set_aside: tuple[SetAside, ...] = ()  # clips that were left out, with the reasons
+    notices: tuple[str, ...] = ()  # sentences on what a reader should know
+    uses: tuple[str, ...] = ()  # what went into the scores, see `evenreel.types.ScoreNotes.uses`
+    use: str = "the matcher was trained with"  # words before each of `uses` where it is shown
 
 
 def check_name(out: Path) -> None:

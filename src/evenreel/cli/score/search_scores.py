@@ -26,15 +26,12 @@ ABOUT = ScoreNotes(uses=(WORD_COUNTS,))
 
 @dataclass(frozen=True, eq=False)
 class SearchScores:
-    """Scores of a library's search, and the clips of the corpus that it does not have.
+    """Scores of a library's search, and the clips of the corpus that it does not have."""
 
-    Attributes:
-        scores: number of the library's clips that each clip stands before, for each caption; minus infinity for a clip
-            that the search did not find.
-        missing: ids of clips whose file the library does not have; they are no columns of the scores.
-    """
-
+    # number of the library's clips that each clip stands before, for each caption; minus infinity for a clip that the
+    # search did not find
     scores: Scores
+    # ids of clips whose file the library does not have; they are no columns of the scores
     missing: tuple[str, ...] = ()
 
 
