@@ -186,7 +186,7 @@ def measure_shifts(
         progress: receives the events of the run.
     """
     folder, progress = Path(folder), progress or NoProgress()
-    settings = replace(settings or EvaluationSettings(), metrics=(METRIC,))
+    settings = replace(settings or EvaluationSettings(), metrics=(METRIC,))  # type: ignore[arg-type]
     kinds = (NONE, *(kind for kind in corruptions.kinds or KINDS if kind != NONE))
     if len(kinds) < 2:
         raise UsageError("No corruption is measured; name one with --kind.")

@@ -264,6 +264,11 @@ class FigureColumn:
     def __str__(self) -> str:
         return f"{self.metric} {self.direction}"
 
+    @property
+    def measured(self) -> Metric:
+        """The metric itself."""
+        return parse_metric(self.metric)
+
 
 @dataclass(frozen=True, eq=False)
 class SideBySide(Shown):
@@ -343,7 +348,7 @@ def _significant_best(
         return found
     leaders = {}
     for place, column in enumerate(columns):
-        sign = 1 if parse_metric(column.metric).higher_is_better else -1
+        sign = 1 if column.measured.higher_is_better else -1
         leaders[column] = max(figures, key=lambda name: sign * figures[name][place].value)
     names = list(dict.fromkeys(leaders.values()))
     for number, name in enumerate(names):

@@ -39,8 +39,7 @@ def search_scores(library: Library, corpus: Corpus, progress: Progress = lambda 
     """Search a library for every caption of a corpus, and score its clips by where they stand.
 
     A file of the library is the clip's whose path it ends with, in any spelling. Captions are searched for as
-    sentences, also where they begin as a query in quotes or of one channel does. Clips that stand equal score
-    equally.
+    sentences, also where they begin as a query in quotes or of one channel does. Clips that stand equal score equally.
     """
     with library.snapshot() as s:
         rows = s.connection.execute("SELECT path, clip_id FROM files WHERE state = 'indexed'")
