@@ -72,18 +72,7 @@ class SeeingModel:
 
 
 def load_model(name: str, encoder: str | None = None, device: str = "auto") -> SeeingModel:
-    """Load what is needed to compute features of new clips for a matcher.
-
-    Args:
-        name: folder or hub id of a checkpoint, or a matcher that needs no training.
-        encoder: towers for a matcher without a checkpoint, as `load_encoder` takes them; a checkpoint names its own.
-        device: device of matcher and encoder.
-
-    Raises:
-        CheckpointError: there is no such checkpoint, or features for it cannot be made here.
-        UsageError: an encoder is named for a checkpoint.
-        EncoderError: the encoder cannot be loaded.
-    """
+    """Load what is needed to compute features of new clips for a matcher."""
     if names_no_checkpoint(name):
         settings = FeatureSettings(f"{DEFAULT_FRAMES} midpoints", read_text=False)
         return SeeingModel(name, load_encoder(encoder or DEFAULT_MODEL, device=device), settings, device)
@@ -175,16 +164,7 @@ def measure_shifts(
     settings: EvaluationSettings | None = None,
     progress: StagedProgress | None = None,
 ) -> ShiftReport:
-    """Measure what a model finds among clips that are corrupted in several ways; what is made already is kept.
-
-    Args:
-        model: the model, see `load_model`.
-        corpus: captions and clips; select the split first.
-        folder: folder for a corpus of each corruption, with features and scores; made where it is missing.
-        corruptions: kinds and strengths, and folder of the videos; `none` is measured in any case.
-        settings: settings of intervals and tests; the metric is R@1.
-        progress: receives the events of the run.
-    """
+    """Measure what a model finds among corrupted clips, `none` among them; what is made already is kept."""
     folder, progress = Path(folder), progress or NoProgress()
     settings = replace(settings or EvaluationSettings(), metrics=(METRIC,))  # type: ignore[arg-type]
     kinds = (NONE, *(kind for kind in corruptions.kinds or KINDS if kind != NONE))

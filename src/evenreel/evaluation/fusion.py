@@ -343,10 +343,7 @@ class TwoStage:
 
 
 def shortlists(cheap: Matrix, depth: int, seed: int = 0, first: int = 0) -> NDArray[np.int64]:
-    """Select the K best videos of each caption, the best first; among ties for the last places some are drawn.
-
-    Returns:
-        (q, K) indices of columns.
+    """Select the columns (q, K) of each caption's best videos, the best first; of ties for the last places some.
 
     >>> shortlists(np.array([[0.1, 0.9, 0.5]]), 2).tolist()
     [[1, 2]]

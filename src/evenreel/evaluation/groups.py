@@ -147,13 +147,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Column, group: NDArray[np.int64], cluster: NDArray[np.int64]) -> Spread:
-        """Sum the deviations of values (n,) by cluster and group.
-
-        Args:
-            values: (n,) values of queries, none NaN.
-            group: (n,) numbers of groups, each from 0 to k - 1 at least once.
-            cluster: (n,) whole numbers, equal for queries that are drawn together.
-        """
+        """Sum the deviations of values (n,), none NaN, by cluster (n,) and group (n,), each of 0 to k - 1 there."""
         member, count = numbered(cluster)
         groups = int(group.max()) + 1
         cell, cells = member * groups + group, count * groups
@@ -229,16 +223,10 @@ class Bands:
 
 
 def bands_of(spread: Spread, resamples: int, seed: int, confidence: float) -> Bands | None:
-    """Compute simultaneous bands of the differences of all pairs of groups.
+    """Compute bands of the differences of all pairs of groups that hold for all at once with this confidence.
 
-    Args:
-        spread: deviations of two groups or more.
-        resamples: number of arrangements.
-        seed: seed of the arrangements.
-        confidence: confidence with which the bands hold for all pairs at once.
-
-    Returns:
-        None where all clusters have the same mean, so that nothing says how much chance would do.
+    There are `resamples` arrangements; None where all clusters have the same mean, so that nothing says how much chance
+    would do.
     """
     if spread.average <= 1e-18:
         return None

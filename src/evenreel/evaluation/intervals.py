@@ -418,12 +418,7 @@ class GroupedMean:
 
     @classmethod
     def of(cls, values: Column, groups: NDArray[np.int64]) -> GroupedMean:
-        """Compute the mean of values (n,), leaving out those that are NaN.
-
-        Args:
-            values: (n,) values of queries, at least one not NaN.
-            groups: (n,) whole numbers, equal for queries that are resampled together.
-        """
+        """Compute the mean of values (n,) of queries, leaving out NaN; at least one is none."""
         known = ~np.isnan(values)
         values = values[known]
         member, count = numbered(groups[known])

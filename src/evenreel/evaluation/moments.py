@@ -712,12 +712,7 @@ def best_positions(truth: MomentTruth, learned: MomentTruth | None) -> MomentPre
 
 
 def blind_predictions(truth: MomentTruth, learned: MomentTruth | None = None) -> dict[str, MomentPredictions]:
-    """Return the predictions of both baselines that look at no video, by name: whole clip, and best position.
-
-    Args:
-        truth: queries to answer.
-        learned: annotations of training for the best position; None for the first half of a clip.
-    """
+    """Return the predictions of both baselines that look at no video, by name: whole clip, and best position."""
     position = f"{PRIOR} of the training annotations" if learned else f"{FIXED} of the clip"
     ends = zip(truth.query_ids, _ends(truth), strict=True)
     whole = MomentPredictions({name: np.array([[0.0, end]]) for name, end in ends})
@@ -727,10 +722,7 @@ def blind_predictions(truth: MomentTruth, learned: MomentTruth | None = None) ->
 def clips_alone(predictions: MomentPredictions, truth: MomentTruth) -> MomentPredictions:
     """Replace predicted windows by the whole of their clips, in the same order: what a system finds without moments.
 
-    Args:
-        predictions: windows in all clips.
-        truth: queries; a clip that none of them is about, of unknown length, ends where the last window predicted in it
-            ends.
+    A clip of unknown length, which no query is about, ends where the last window predicted in it ends.
     """
     ends = dict(zip(truth.clip_ids, _ends(truth), strict=True))
     windows, clips = {}, {}

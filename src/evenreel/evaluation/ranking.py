@@ -37,12 +37,8 @@ from evenreel.types import ScoreBlocks, ScoreNotes, Scores
 def as_table(values: Any, what: str = "The scores") -> NDArray[Any]:
     """Convert lists, tables and tensors to arrays; a tensor may be on any device, need gradients or be bfloat16.
 
-    Args:
-        values: numbers in any of these forms; they are copied only where their form asks for it.
-        what: name of the values, in the plural, for messages.
-
-    Raises:
-        ScoresError: they are sparse, masked, or nothing that numpy makes an array of.
+    They are copied only where their form asks for it. Sparse and masked ones, and what numpy makes no array of, are
+    refused, called `what` there.
     """
     if values is None:
         raise ScoresError(f"The table of {what.removeprefix('The ')} is None; give an array of numbers with two axes.")
@@ -75,14 +71,8 @@ def unmasked(values: Any, what: str) -> NDArray[Any]:
 class CheckedScores:
     """Scores of any system; each block read is checked to have the right shape and numbers that can be ranked.
 
-    Half precision becomes single precision, with which numpy is faster.
-
-    Args:
-        scores: scores of any system.
-        progress: called with the share of captions up to the end of the last block.
-
-    Attributes:
-        infinite: caption and video of the first score that was plus infinity; None while none has been read.
+    Half precision becomes single precision, with which numpy is faster. `infinite` is the caption and video of the
+    first score that was plus infinity; `progress` is called with the share of captions up to the end of a block.
     """
 
     def __init__(self, scores: ScoreBlocks, progress: Progress | None = None) -> None:
@@ -331,13 +321,7 @@ class Search:
 
 
 def mean_of(group: NDArray[np.int64], values: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
-    """Compute the mean value of each group, leaving out NaN: (groups,); NaN for a group without values.
-
-    Args:
-        group: (m,) group of each value, from 0.
-        values: (m,) values.
-        groups: number of groups.
-    """
+    """Compute the mean (groups,) of values (m,) by their group (m,), from 0, leaving out NaN; NaN without values."""
     known = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
         sums = np.bincount(group[known], values[known], minlength=groups)
