@@ -40,8 +40,7 @@ from evenreel.report.words import interval, number, percent
 from evenreel.types import Corpus, Scores
 
 METRIC = "R@1"
-DEPTH = 10
-"""Of the rankings in which hubs are counted."""
+DEPTH = 10  # of the rankings in which hubs are counted
 SCORES = "scores.npz"
 """File of the scores in the folder of each corrupted corpus, for `evenreel evaluate`, `audit` and others."""
 NO_COSINES = "The scores are no cosines, which the numbers of the hub memory are for; it is left out."
@@ -57,8 +56,7 @@ METHOD = (
 )
 _COSINES = 1.001
 """Largest size of a cosine, but for rounding: the numbers of the hub memory are for cosines."""
-_PARTS = 1_000
-"""Steps that a share of a stage is counted in."""
+_PARTS = 1_000  # steps that a share of a stage is counted in
 
 
 @dataclass(frozen=True, eq=False)
