@@ -220,11 +220,10 @@ def test_views_and_memory_maps_are_ranked_as_they_are(tmp_path: Any) -> None:
         assert evaluate(view, corpus, PLAIN).to_json(per_query=True) == whole
 
 
-def test_relevance_may_be_an_array() -> None:
+def test_relevance_that_is_no_table_of_degrees_is_refused() -> None:
+    """What is one is held by `test_accepted.py`."""
     values, table = np.random.default_rng(0).random((6, 4)), np.random.default_rng(1).choice([0, 0.5, 1], (6, 4))
     corpus = corpus_of(CLIPS, 4)
-    found, other = (evaluate(scores_of(values), corpus, PLAIN, relevance=one) for one in (table, Degrees(table)))
-    assert found.to_json() == other.to_json()
     for wrong, sentence in (
         (table.T, "has the shape .4, 6."),
         (table * 2, "range from 0.0 to 2.0"),
