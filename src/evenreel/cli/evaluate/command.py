@@ -18,9 +18,8 @@ from evenreel.progress import Progress
 from evenreel.provenance import provenance_of
 
 if TYPE_CHECKING:
-    from evenreel.evaluation import Comparison, Evaluation, RelevanceLike, RelevanceName
+    from evenreel.evaluation import Evaluation, RelevanceLike, RelevanceName
     from evenreel.evaluation.answers import Judgements, Truth
-    from evenreel.evaluation.comparison import SideBySide
     from evenreel.evaluation.metrics import Direction, EvaluationSettings
     from evenreel.evaluation.moments import MomentEvaluation, MomentPredictions, MomentSettings, MomentTruth
     from evenreel.evaluation.rescoring import Bank, Rescoring
@@ -448,6 +447,7 @@ def evaluate(
 ) -> None:
     """Measure scores of any system: recall, ranks, nDCG, mAP with intervals, and paired tests against others."""
     from evenreel.cli.evaluate.show import show_evaluation, write_per_query, write_side_by_side
+    from evenreel.evaluation.comparison import compare, side_by_side
     from evenreel.report import evaluation_page, write_page
 
     if choice.moments:
@@ -468,12 +468,19 @@ def evaluate(
     files.check([*paths.values(), *correction.banks, *([systems.qrels] if systems.qrels else ())])
     job = _job(systems, paths, settings, choice, correction)
     evaluations = {name: job.evaluate(path) for name, path in paths.items()}
-    comparison = _compared(evaluations, settings)
+    comparison = together = None
+    name, *others = evaluations
+    if others:
+        with share_bar(f"comparing with {name}") as progress:
+            rest = {one: evaluations[one] for one in others}
+            comparison = compare(evaluations[name], rest, settings, progress=progress)
+    if choice.side_by_side or choice.mean or files.side_by_side:
+        with share_bar("testing the best of each column") as progress:
+            together = side_by_side(evaluations, settings, mean=choice.mean, progress=progress)
     inputs = {
         "scores": [*paths.values()], "bank": correction.banks, "corpus": systems.corpus, "qrels": systems.qrels
     }  # fmt: skip
     made = provenance_of(inputs) if as_json or files.html else None
-    together = _together(evaluations, settings, choice, files)
     show_evaluation(evaluations, comparison, as_json, made, together)
     if files.html:
         write_page(evaluation_page(evaluations, job.part, comparison, settings, together), files.html, made)
@@ -539,28 +546,6 @@ def _job(
 def _asked(choice: MeasureChoice, settings: EvaluationSettings) -> Direction | None:
     """The direction whose lists a run has, where one alone is asked for."""
     return settings.directions[0] if choice.direction and len(settings.directions) == 1 else None
-
-
-def _compared(evaluations: Mapping[str, Evaluation], settings: EvaluationSettings) -> Comparison | None:
-    from evenreel.evaluation import compare
-
-    name, *others = evaluations
-    if not others:
-        return None
-    with share_bar(f"comparing with {name}") as progress:
-        return compare(evaluations[name], {one: evaluations[one] for one in others}, settings, progress=progress)
-
-
-def _together(
-    evaluations: Mapping[str, Evaluation], settings: EvaluationSettings, choice: MeasureChoice, files: EvaluationFiles
-) -> SideBySide | None:
-    """All systems in one table, if it is asked for."""
-    from evenreel.evaluation.comparison import side_by_side
-
-    if not (choice.side_by_side or choice.mean or files.side_by_side):
-        return None
-    with share_bar("testing the best of each column") as progress:
-        return side_by_side(evaluations, settings, mean=choice.mean, progress=progress)
 
 
 @dataclass(frozen=True, eq=False)
