@@ -54,8 +54,7 @@ METHOD = (
     "and encoded; features of every version are computed anew. Where the subject is, is guessed from what moves; style "
     "and inserted events are another clip's of the split."
 )
-_COSINES = 1.001
-"""Largest size of a cosine, but for rounding: the numbers of the hub memory are for cosines."""
+_COSINES = 1.001  # largest size of a cosine, but for rounding: the numbers of the hub memory are for cosines
 _PARTS = 1_000  # steps that a share of a stage is counted in
 
 

@@ -56,11 +56,9 @@ RELEVANCE: dict[RelevanceName, Callable[[Corpus, Sequence[str], Sequence[str]], 
 """What answers a caption: its own clip; every clip with a caption of the same text; degrees from verb and noun
 classes, verbs equal or by intersection over union."""
 
-DIAGONAL = "diagonal"
-"""Relevance of a matrix of scores without a corpus: row and column of one number belong together."""
+DIAGONAL = "diagonal"  # relevance of a matrix of scores without a corpus: row and column of one number belong together
 
-QRELS = "qrels"
-"""Relevance by judgements."""
+QRELS = "qrels"  # relevance by judgements
 
 _GRADES = ("grade", "relevance", "rel", "label", "score")
 _HOW = (

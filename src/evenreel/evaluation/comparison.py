@@ -209,8 +209,7 @@ def in_order_of(base: DirectionResult, other: DirectionResult, name: str) -> Dir
     return replace(other, query_ids=base.query_ids, groups=base.groups, per_query=columns, hits=hits)
 
 
-MEAN = "mean"
-"""Heading of the mean of both directions."""
+MEAN = "mean"  # heading of the mean of both directions
 
 
 def means_of_directions(evaluation: Evaluation) -> dict[str, Interval]:

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from evenreel.errors import UsageError
 
-HUBS = 10
-"""Videos that are listed, those with the most queries."""
+HUBS = 10  # videos that are listed, those with the most queries
 
 _ROUNDING = 1e-9
 """Counts that differ by less than this share of the largest are equal: expected counts are sums of fractions."""

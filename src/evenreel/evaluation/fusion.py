@@ -45,8 +45,7 @@ RANKS: dict[Direction, str] = {
 }
 """What sums of ranks use: they say nothing about the other direction, whose figures they must not be taken for."""
 
-RANK_CONSTANT = 60
-"""What is added to a rank, as in the paper: the larger, the less the first places stand out."""
+RANK_CONSTANT = 60  # what is added to a rank, as in the paper: the larger, the less the first places stand out
 
 
 @dataclass(frozen=True, eq=False)

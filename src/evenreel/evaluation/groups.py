@@ -134,8 +134,7 @@ _CHUNK = 2**21
 _ROUNDING = 1e-9
 """Arrangements that differ by less than this share are equal: hits are counts, and many arrangements tie."""
 
-_MORE = 2.0
-"""Members of average spread that the variance of each group is estimated with beside its own."""
+_MORE = 2.0  # members of average spread that the variance of each group is estimated with beside its own
 
 
 @dataclass(frozen=True, eq=False)

@@ -176,8 +176,7 @@ _CHUNK_BYTES = 32 * 2**20
 _ROUNDING, _DECIMALS = 1e-9, 9
 """Two statistics nearer than this share of their size are equal: they differ by the order of a sum."""
 
-_EXACT = 100
-"""Groups up to which signed ranks are tested exactly, in at most as many steps of 10,101 additions."""
+_EXACT = 100  # groups up to which signed ranks are tested exactly, in at most as many steps of 10,101 additions
 
 
 class GroupedColumns:
@@ -401,11 +400,9 @@ def _chunks(total: int, width: int) -> Iterator[int]:
         yield min(most, total - start)
 
 
-_WORSE = 1.5
-"""How many times as bad as the worst group seen one more may be, for the upper end of a mean rank."""
+_WORSE = 1.5  # how many times as bad as the worst group seen one more may be, for the upper end of a mean rank
 
-_FLAT = 1e-12
-"""Values whose standard error is below this share of their range are all equal but for rounding."""
+_FLAT = 1e-12  # values whose standard error is below this share of their range are all equal but for rounding
 
 
 @dataclass(frozen=True, eq=False)

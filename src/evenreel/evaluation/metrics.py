@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-FIRST_RANK = "rank"
-"""The per-query column of the expected rank of the first relevant item."""
+FIRST_RANK = "rank"  # the per-query column of the expected rank of the first relevant item
 
 Cutoff = int | Literal["R"] | None
 PerQuery: TypeAlias = "Mapping[str, NDArray[np.float64]]"

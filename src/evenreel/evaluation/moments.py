@@ -223,8 +223,7 @@ WINDOWS, AGREEING, RATINGS = "windows", "agreeing", "ratings"
 """Columns of captions: true windows (list of [start, end] in seconds of the clip); where these are answers of several
 people about one moment, how many of them count, those that agree best with a prediction; ratings of the stretches of
 the clip (list over stretches of a list over raters, 0 to 4)."""
-SLACK_S = 1.0
-"""By how many seconds a window may end after its clip: annotations are rounded."""
+SLACK_S = 1.0  # by how many seconds a window may end after its clip: annotations are rounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -675,10 +674,8 @@ def compare_moments(systems: Mapping[str, MomentEvaluation], confidence: float =
     return found
 
 
-STEPS = 20
-"""Shares of a clip at which windows of the position prior begin and end: every twentieth."""
-FEW = 100
-"""Different windows, at most, that annotators chose among."""
+STEPS = 20  # shares of a clip at which windows of the position prior begin and end: every twentieth
+FEW = 100  # different windows, at most, that annotators chose among
 WHOLE, PRIOR, FIXED = "the whole clip", "the best position", "the first half"
 
 

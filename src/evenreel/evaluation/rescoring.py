@@ -52,8 +52,7 @@ from evenreel.evaluation.scores import (
 )
 from evenreel.types import ScoreBlocks, Scores
 
-_ROUNDING = 1e-9
-"""Two steps that differ by less than this share of their size are equal."""
+_ROUNDING = 1e-9  # two steps that differ by less than this share of their size are equal
 
 
 class Potentials(NamedTuple):
@@ -533,10 +532,8 @@ ALONE: dict[Direction, str] = {
 }
 """What corrected scores that are kept say as well where their figures in the other direction mean nothing."""
 
-_GIVEN = ("scores", "direction", "bank", "pairs", "settings")
-"""Parameters of corrections that are no settings."""
-_COSINE_ROUNDING = 1e-3
-"""Cosines of float16 vectors leave -1 to 1 by as much."""
+_GIVEN = ("scores", "direction", "bank", "pairs", "settings")  # parameters of corrections that are no settings
+_COSINE_ROUNDING = 1e-3  # cosines of float16 vectors leave -1 to 1 by as much
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,7 @@ from evenreel.files import output_file
 from evenreel.progress import Progress
 from evenreel.types import ScoreBlocks
 
-GRADES = 100
-"""Degrees of relevance, 0 to 1, become whole grades, 0 to this."""
+GRADES = 100  # degrees of relevance, 0 to 1, become whole grades, 0 to this
 _BAND_BYTES = 32 * 2**20
 
 Names = Sequence[str] | pl.Series

@@ -100,8 +100,7 @@ def show_scored(out: Path, scored: Scored, as_json: bool) -> None:
 
 Which = Literal["all", "generated"]
 
-SOME = 64
-"""Captions and clips that tell whether a matcher sees the order of frames."""
+SOME = 64  # captions and clips that tell whether a matcher sees the order of frames
 
 BLIND = (
     "the matcher gives the same scores whatever the order of frames, so that this says nothing of what is due to motion"
