@@ -16,8 +16,8 @@ import polars as pl
 
 from evenreel.corpus.annotation import CLASS_NAMES, copy_class_names, drop_class_names
 from evenreel.corpus.folder import load_corpus, save_corpus
-from evenreel.corpus.formats.msrvtt import FULL
-from evenreel.corpus.formats.tgif import OFFICIAL
+from evenreel.corpus.formats.captions import FULL
+from evenreel.corpus.formats.captions import TGIF_OFFICIAL as OFFICIAL
 from evenreel.corpus.imported import Notice, some
 from evenreel.corpus.on_screen import load_texts, save_texts
 from evenreel.corpus.summary import split_counts

@@ -14,7 +14,7 @@ from evenreel.progress import Progress
 from evenreel.types import Corpus, RoleGraph, TextFeatures
 
 COLUMN = "role_graph"
-"""Column of a corpus's captions with graphs in HGR's own form, see `evenreel.corpus.formats.role_graphs`."""
+"""Column of a corpus's captions with graphs in HGR's own form, see `evenreel.corpus.formats.captions`."""
 
 _TAGGER: TaggerName = "pattern"
 """It is in every installation, so a caption is read as it was in training wherever the matcher goes."""

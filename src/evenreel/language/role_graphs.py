@@ -80,7 +80,7 @@ def role_graph(tokens: Tagged) -> RoleGraph:
 
 
 def role_graph_of_json(text: str) -> RoleGraph:
-    """Read a role graph as HGR publishes it, see `evenreel.corpus.formats.role_graphs`.
+    """Read a role graph as HGR publishes it, see `evenreel.corpus.formats.captions`.
 
     The words are those of the node `ROOT`, in small letters; the spans of all nodes are places among them. A role that
     HGR does not distinguish becomes `NOUN`; `C-` and `R-` before one (what goes on with it or refers to it) are left
