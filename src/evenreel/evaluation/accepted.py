@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from evenreel.config import check_scores, described
-from evenreel.corpus.dataframes import ArrowTable, as_dataframe, is_dataframe
+from evenreel.corpus.tables import ArrowTable, as_dataframe, is_dataframe
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.fitted import Notice, by_ids, from_table, in_order, tell_of_gaps
 from evenreel.evaluation.listed import ListedScores

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.corpus.dataframes import INDEX, as_ids
+from evenreel.corpus.tables import INDEX, as_ids
 from evenreel.errors import ScoresError
 from evenreel.evaluation.listed import WHAT_WAS_SCORED, ListedScores, make_listed
 from evenreel.evaluation.settings import Direction

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.config import check_progress, check_settings_kind, described, whole
-from evenreel.corpus.accepted import CorpusLike, as_corpus
+from evenreel.corpus.folder import CorpusLike, as_corpus
 from evenreel.corpus.relevance import Relevance
 from evenreel.corpus.tables import splits_of
 from evenreel.errors import ScoresError, UsageError

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from evenreel.config import as_path, check_corpus
 from evenreel.corpus.array_files import ArrayArchive
-from evenreel.corpus.dataframes import INDEX
+from evenreel.corpus.tables import INDEX
 from evenreel.errors import ScoresError
 from evenreel.evaluation.fitted import ITEM_NAMES, QUERY_NAMES, Notice, by_ids, from_table, in_order, tell_of_gaps
 from evenreel.evaluation.listed import ListedScores

@@ -13,7 +13,7 @@ from evenreel.errors import FeaturesError
 from evenreel.features.load import FoundClips, find_clips
 from evenreel.features.pool import SetAside
 from evenreel.features.settings import Words
-from evenreel.features.stored.clips import StoredClips
+from evenreel.features.stored import StoredClips
 from evenreel.features.windows import Fits
 from evenreel.features.word_changes import WordChanges, changed_signs, changed_windows
 from evenreel.types import Corpus, FloatArray

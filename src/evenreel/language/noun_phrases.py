@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evenreel.language.caption_rules import PARTICLES
 from evenreel.language.synonyms import caption_synonyms
+from evenreel.language.taggers import PARTICLES
 from evenreel.language.tokens import Tagged, Token
 
 PhraseKind = Literal["entity", "activity"]
@@ -38,7 +38,7 @@ class Phrase:
 def phrases(tokens: Tagged) -> list[Phrase]:
     """Return the entities and activities of a tagged caption, in order of their starts.
 
-    >>> from evenreel.language.pattern import PatternTagger
+    >>> from evenreel.language.taggers import PatternTagger
     >>> [tagged] = PatternTagger().tag(["A man is cutting ripe tomatoes with a big knife"])
     >>> [(one.kind, one.text) for one in phrases(tagged)]
     [('entity', 'man'), ('activity', 'cut ripe tomato'), ('entity', 'ripe tomato'), ('entity', 'big knife')]

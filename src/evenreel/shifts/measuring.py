@@ -11,8 +11,8 @@ import polars as pl
 
 from evenreel.checkpoint import load_features_for
 from evenreel.corpus import load_corpus, select
-from evenreel.edits.corruptions.settings import KINDS, NONE, CorruptionSettings
-from evenreel.edits.corruptions.writing import CorruptedCorpus, corrupt_clips
+from evenreel.edits.corruptions import CorruptedCorpus, corrupt_clips
+from evenreel.edits.settings import KINDS, NONE, CorruptionSettings
 from evenreel.errors import UsageError
 from evenreel.evaluation import EvaluationSettings, save_scores
 from evenreel.evaluation.rescoring.columns import dense

@@ -27,7 +27,7 @@ from evenreel.audits.source.outward import (
 )
 from evenreel.audits.statistics.means import groups_won, share_interval, sign_test
 from evenreel.config import check_kind
-from evenreel.corpus.accepted import CorpusLike
+from evenreel.corpus.folder import CorpusLike
 from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.results import Interval
 from evenreel.types import Corpus

@@ -147,7 +147,7 @@ def write_rows(path: Path, table: pl.DataFrame, names: Sequence[str]) -> None:
     """Write a table as csv or parquet."""
     import polars as pl
 
-    from evenreel.corpus.cells import as_cell
+    from evenreel.corpus.tables import as_cell
     from evenreel.files import output_file
 
     with output_file(path) as part:

@@ -1,4 +1,4 @@
-"""Readers of benchmarks whose clips have captions: what the files of each release look like, and what is made of them."""
+"""Readers of benchmarks of captioned clips: what the files of each release look like, and what is made of them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from evenreel.corpus.array_files import load_array
-from evenreel.corpus.given_files import (
+from evenreel.corpus.counterparts import ORDER_OF
+from evenreel.corpus.imported import (
+    Draft,
+    Imported,
     ReleaseFiles,
     csv_rows,
-    field,
+    json_field,
     json_lines,
     number,
     optional,
@@ -28,9 +31,7 @@ from evenreel.corpus.given_files import (
     typed,
     whole,
 )
-from evenreel.corpus.imported import Draft, Imported
 from evenreel.corpus.on_screen import bounds, make_texts
-from evenreel.corpus.order_twins import ORDER_OF
 from evenreel.corpus.relevance import OTHER_CLIPS
 from evenreel.documents import brief
 from evenreel.errors import CorpusError
@@ -163,15 +164,15 @@ def _sentences(data: list[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
     for file, value in data:
         frozen = isinstance(value, dict) and "sentences" not in value and "annotations" in value
         rows, name = ("annotations", "image_id") if frozen else ("sentences", "video_id")
-        for n, row in enumerate(field(value, rows, list, file), start=1):
+        for n, row in enumerate(json_field(value, rows, list, file), start=1):
             where = f"{file}, {rows} entry {n},"
-            yield field(row, name, str, where), field(row, "caption", str, where)
+            yield json_field(row, name, str, where), json_field(row, "caption", str, where)
 
 
 def _videos(data: list[tuple[str, Any]]) -> dict[str, dict[str, Any]]:
     """Columns of every video that a `videos` list describes."""
     return {
-        field(row, "video_id", str, f"{file}, videos entry {n},"): _described(row, f"{file}, videos entry {n},")
+        json_field(row, "video_id", str, f"{file}, videos entry {n},"): _described(row, f"{file}, videos entry {n},")
         for file, value in data
         for n, row in enumerate(optional(value, "videos", list, file) or [], start=1)
     }
@@ -220,10 +221,10 @@ def read_msvd(paths: Sequence[Path]) -> Imported:
     if not any(lists.values()):
         given.need("train_list.txt")
     for split, path in lists.items():
-        for number, line in enumerate(read_lines(path) if path else [], start=1):
+        for place, line in enumerate(read_lines(path) if path else [], start=1):
             name = stem(line)
             columns = {"path": f"{name}.avi", "split": split, "duration_s": cut_length_s(name)}
-            draft.clip(name, columns, f"{path}, entry {number},")
+            draft.clip(name, columns, f"{path}, entry {place},")
     for name, of_clip in typed(read_json(captions), dict, str(captions)).items():
         for text in texts(of_clip, f"{captions.name}, {name},"):
             draft.caption(stem(name), text)
@@ -354,7 +355,7 @@ def _read_split(draft: Draft, split: str, path: Path, ids: Path | None) -> int:
 
 
 def _add(draft: Draft, split: str, name: str, entry: Any, where: str) -> None:
-    sentences = [one.strip() for one in texts(field(entry, "sentences", list, where), where)]
+    sentences = [one.strip() for one in texts(json_field(entry, "sentences", list, where), where)]
     columns = {"path": f"{name}.mp4", "split": split, "duration_s": optional(entry, "duration", float, where)}
     draft.clip(name, columns, where)
     times = _times(optional(entry, "timestamps", list, where) or [], where)
@@ -426,9 +427,9 @@ def _read_json(draft: Draft, split: str, path: Path, listed: Path | None) -> Non
     written: dict[str, str] = {}
     for n, row in enumerate(typed(read_json(path), list, str(path)), start=1):
         where = f"{path.name}, entry {n},"
-        video = field(row, "video", str, where)
+        video = json_field(row, "video", str, where)
         written.setdefault(stem(video), video)
-        told.setdefault(stem(video), []).append(field(row, "description", str, where).strip())
+        told.setdefault(stem(video), []).append(json_field(row, "description", str, where).strip())
     wanted = list(dict.fromkeys(map(stem, read_lines(listed)))) if listed else list(told)
     for name in wanted:
         if name in told:
@@ -456,7 +457,8 @@ def _didemo_columns(video: str, split: str, window: tuple[float, float]) -> dict
 #
 # Official: `vatex_training_v1.0.json`, `vatex_validation_v1.0.json`, `vatex_public_test_english_v1.1.json`, each
 # [{`videoID`, `enCap`, `chCap`}]. Retrieval codebases: `ref_captions.json` {video: [caption]} and `train_list.txt`,
-# `val_list.txt`, `test_list.txt`. A name is the YouTube id with the seconds at which it was cut out. (Wang et al. 2019.)
+# `val_list.txt`, `test_list.txt`. A name is the YouTube id with the seconds at which it was cut out. (Wang et al.
+# 2019.)
 
 VATEX_FILES = {
     "train": ("vatex_training_v1*.json", "vatex_train_english*.json"),
@@ -491,9 +493,9 @@ def _read_official(draft: Draft, split: str, path: Path) -> None:
     chinese = 0
     for n, row in enumerate(typed(read_json(path), list, str(path)), start=1):
         where = f"{path.name}, entry {n},"
-        name = stem(field(row, "videoID", str, where))
+        name = stem(json_field(row, "videoID", str, where))
         _clip(draft, name, split, where)
-        for text in texts(field(row, "enCap", list, where), f"{where} enCap"):
+        for text in texts(json_field(row, "enCap", list, where), f"{where} enCap"):
             draft.caption(name, text)
         chinese += len(optional(row, "chCap", list, where) or ())
     if chinese:
@@ -541,7 +543,7 @@ def read_youcook2(paths: Sequence[Path]) -> Imported:
         _youcook2_read_table(draft, subset, path)
         draft.expect({"val": TABLE_CLIPS} if subset == "validation" else {})
     else:
-        for video, entry in field(read_json(path), "database", dict, str(path)).items():
+        for video, entry in json_field(read_json(path), "database", dict, str(path)).items():
             _read_video(draft, video, entry, f"{path.name}, {video},")
     draft.notices += given.unread()
     return draft.finish()
@@ -559,17 +561,17 @@ def _youcook2_read_table(draft: Draft, subset: str, path: Path) -> None:
 
 
 def _read_video(draft: Draft, video: str, entry: Any, where: str) -> None:
-    subset = field(entry, "subset", str, where)
+    subset = json_field(entry, "subset", str, where)
     if subset not in SPLITS:
         raise CorpusError(f"{where} field subset, is {subset!r}; it must be one of {', '.join(SPLITS)}.")
     recipe = optional(entry, "recipe_type", str, where) or ""
     for n, segment in enumerate(optional(entry, "annotations", list, where) or []):
         place = f"{where} segment {n},"
-        times = [typed(one, float, place) for one in field(segment, "segment", list, place)]
+        times = [typed(one, float, place) for one in json_field(segment, "segment", list, place)]
         if len(times) != 2:
             raise CorpusError(f"{place} has {len(times)} times; a segment has a start and an end.")
         draft.clip(f"{video}_{n}", _youcook2_columns(subset, recipe, video, (times[0], times[1])), place)
-        draft.caption(f"{video}_{n}", field(segment, "sentence", str, place))
+        draft.caption(f"{video}_{n}", json_field(segment, "sentence", str, place))
 
 
 def _youcook2_columns(subset: str, recipe: str, video: str, times: tuple[float, float]) -> dict[str, Any]:
@@ -676,7 +678,7 @@ def _rtime_add(draft: Draft, split: str, name: str, entry: Mapping[str, Any], wh
             "path": f"{clip}.mp4", "split": split, "backwards": bool(ending), "same_scene": name, ORDER_OF: shot,
         }  # fmt: skip
         draft.clip(clip, columns, where)
-        for text in texts(field(entry, f"{way}_captions", list, where), where):
+        for text in texts(json_field(entry, f"{way}_captions", list, where), where):
             draft.caption(clip, text)
 
 
@@ -718,10 +720,10 @@ def _relevant(path: Path, queries: Mapping[str, str]) -> tuple[dict[str, list[st
     found: dict[str, list[str]] = {}
     below = 0
     for where, entry in json_lines(path):
-        query, name = field(entry, "query_id", str, where), field(entry, "doc_id", str, where)
+        query, name = json_field(entry, "query_id", str, where), json_field(entry, "doc_id", str, where)
         if query not in queries:
             raise CorpusError(f"{where} judges the query {query!r}, which {QUERIES} does not have.")
-        grade = field(entry, "relevance", int, where)
+        grade = json_field(entry, "relevance", int, where)
         below += grade < 0
         if grade > 0:
             found.setdefault(query, []).append(name)
@@ -759,17 +761,17 @@ def read_textvr(paths: Sequence[Path]) -> Imported:
 
 def _read_row(draft: Draft, row: object, where: str) -> dict[str, str]:
     """Add a video and its captions; the video with the file of its words."""
-    path = field(row, "path", str, where)
-    info = field(row, "videos_info", dict, where)
-    captions = field(row, "captions_info", list, where)
+    path = json_field(row, "path", str, where)
+    info = json_field(row, "videos_info", dict, where)
+    captions = json_field(row, "captions_info", list, where)
     name = path.rpartition(".")[0] or path
-    columns: dict[str, Any] = {"path": path, "split": field(info, "split", str, where)}
+    columns: dict[str, Any] = {"path": path, "split": json_field(info, "split", str, where)}
     columns["domain"] = path.partition("/")[0] if "/" in path else None
     lengths = [_length_s(caption, where) for caption in captions]
     columns["duration_s"] = next((length for length in lengths if length), None)
     draft.clip(name, columns, where)
     for caption in captions:
-        draft.caption(name, field(caption, "caption", str, where))
+        draft.caption(name, json_field(caption, "caption", str, where))
     words = optional(info, "Kwai_OCR", str, where)
     return {name: words} if words else {}
 
@@ -798,9 +800,9 @@ def _signs(name: str, path: Path) -> Iterator[dict[str, Any]]:
         where = f"{path.name}, sign {key},"
         tracks = {
             whole(frame, f"{where} tracks"): _corners(points, where)
-            for frame, points in field(sign, "tracks", dict, where).items()
+            for frame, points in json_field(sign, "tracks", dict, where).items()
         }
-        text = field(sign, "text", str, where).strip()
+        text = json_field(sign, "text", str, where).strip()
         if text and tracks:
             mean = [sum(column) / len(tracks) for column in zip(*tracks.values(), strict=True)]
             yield {
@@ -856,15 +858,19 @@ def read_vitevqa(paths: Sequence[Path]) -> Imported:
 
 
 def _read_questions(draft: Draft, split: str, path: Path) -> None:
-    for n, row in enumerate(field(read_json(path), "data", list, str(path)), start=1):
+    for n, row in enumerate(json_field(read_json(path), "data", list, str(path)), start=1):
         where = f"{path.name}, entry {n},"
-        video = field(row, "video_id", str, where)
+        video = json_field(row, "video_id", str, where)
         if draft.clips.get(video, {}).get("split") != split:
             sizes = {name: optional(row, f"video_{name}", int, where) for name in ("width", "height")}
             draft.clip(video, {"path": f"{video}.mp4", "split": split} | sizes, where)
-        question = field(row, "question", str, where)
+        question = json_field(row, "question", str, where)
         answers = texts(optional(row, "answers", list, where) or [], where)
-        columns = {"caption_id": str(field(row, "question_id", int, where)), "question": question, "answers": answers}
+        columns = {
+            "caption_id": str(json_field(row, "question_id", int, where)),
+            "question": question,
+            "answers": answers,
+        }
         draft.caption(video, " ".join([question, *answers[:1]]), columns)
 
 
@@ -888,8 +894,8 @@ def _words(name: str, path: Path) -> Iterator[dict[str, Any]]:
         where = f"{path.name}, frame {frame},"
         number = whole(frame, where)
         for word in typed(words, list, where):
-            text = field(word, "ocr", str, where).strip()
-            points = [typed(one, float, where) for one in field(word, "points", list, where)]
+            text = json_field(word, "ocr", str, where).strip()
+            points = [typed(one, float, where) for one in json_field(word, "points", list, where)]
             if len(points) < 4 or len(points) % 2:
                 raise CorpusError(f"{where} has {len(points)} numbers for a box; corners are pairs.")
             if text:
@@ -900,9 +906,9 @@ def _words(name: str, path: Path) -> Iterator[dict[str, Any]]:
 # The annotations of HGR: captions with their semantic role graphs, for MSR-VTT, TGIF, VATEX or MSVD.
 #
 # `ref_captions.json` {video: [sentence]}; `sent2rolegraph.augment.json` {sentence: [{node: {`role`, `words`, `spans`}},
-# [[from, to, role]]]}; `trn_names.npy`, `val_names.npy`, `tst_names.npy`. A caption gets the phrases of its `V` nodes in
-# the column `verbs`, those of the others in `nouns`, and the whole graph as JSON in `role_graph`.
-# (Chen et al. 2020.)
+# [[from, to, role]]]}; `trn_names.npy`, `val_names.npy`, `tst_names.npy`. A caption gets the phrases of its `V` nodes
+# in the column `verbs`, those of the others in `nouns`, and the whole graph as JSON in `role_graph`. (Chen et al.
+# 2020.)
 
 ROLE_GRAPHS_SPLITS = {"train": "trn", "val": "val", "test": "tst"}
 VERB, ROOT = "V", "ROOT"
@@ -947,9 +953,9 @@ def _role_graphs_columns(graph: object, sentence: str) -> dict[str, Any]:
         raise CorpusError(f"{where} has {len(parts)} parts; it must have nodes and edges.")
     phrases: dict[bool, list[str]] = {True: [], False: []}
     for key, node in typed(parts[0], dict, f"{where}, nodes,").items():
-        role = field(node, "role", str, f"{where}, node {key},")
+        role = json_field(node, "role", str, f"{where}, node {key},")
         if role != ROOT:
-            phrases[role == VERB].append(" ".join(texts(field(node, "words", list, where), where)))
+            phrases[role == VERB].append(" ".join(texts(json_field(node, "words", list, where), where)))
     return {"verbs": phrases[True], "nouns": phrases[False], "role_graph": json.dumps(graph, separators=(",", ":"))}
 
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evenreel.corpus.given_files import (
+from evenreel.corpus.imported import (
+    Draft,
+    Imported,
     ReleaseFiles,
     csv_rows,
-    field,
+    json_field,
     json_lines,
     number,
     optional,
@@ -19,14 +21,13 @@ from evenreel.corpus.given_files import (
     stem,
     typed,
 )
-from evenreel.corpus.imported import Draft, Imported
 from evenreel.errors import CorpusError
 
 # QVHighlights: queries about 150-second clips of videos, with all of their moments and ratings of every two seconds.
 #
 # `highlight_train_release.jsonl`, `highlight_val_release.jsonl`, `highlight_test_with_gt.jsonl`: a query a line with
-# `qid`, `query`, `vid` (VIDEO_START_END), `duration`, `relevant_windows`, `relevant_clip_ids` and `saliency_scores`, 0 to
-# 4 by three people. (Lei et al. 2021.)
+# `qid`, `query`, `vid` (VIDEO_START_END), `duration`, `relevant_windows`, `relevant_clip_ids` and `saliency_scores`,
+# 0 to 4 by three people. (Lei et al. 2021.)
 
 FILES = {
     "train": "highlight_train_release.jsonl",
@@ -60,14 +61,14 @@ def read_qvhighlights(paths: Sequence[Path]) -> Imported:
 
 def _add(draft: Draft, split: str, entry: Mapping[str, Any], where: str) -> bool:
     """Add a query, and its clip where that is new."""
-    name, duration_s = field(entry, "vid", str, where), field(entry, "duration", float, where)
+    name, duration_s = json_field(entry, "vid", str, where), json_field(entry, "duration", float, where)
     if name not in draft.clips:
         draft.clip(name, _columns(name, split), where)
-    columns = {"caption_id": str(field(entry, "qid", int, where)), "windows": _windows(entry, where)}
+    columns = {"caption_id": str(json_field(entry, "qid", int, where)), "windows": _windows(entry, where)}
     rated = optional(entry, "saliency_scores", list, where)
     if rated is not None:
         columns["ratings"] = _ratings(entry, rated, duration_s, where)
-    draft.caption(name, field(entry, "query", str, where), columns)
+    draft.caption(name, json_field(entry, "query", str, where), columns)
     return True
 
 
@@ -84,13 +85,13 @@ def _columns(name: str, split: str) -> dict[str, Any]:
 
 
 def _windows(entry: Mapping[str, Any], where: str) -> list[list[float]]:
-    windows = field(entry, "relevant_windows", list, where)
+    windows = json_field(entry, "relevant_windows", list, where)
     return [list(pair(one, float, f"{where} relevant_windows")) for one in windows]
 
 
 def _ratings(entry: Mapping[str, Any], rated: list[Any], duration_s: float, where: str) -> list[list[int]]:
     """Ratings of all stretches of a clip; those that no window has are 0."""
-    places = field(entry, "relevant_clip_ids", list, where)
+    places = json_field(entry, "relevant_clip_ids", list, where)
     table = [[0] * RATERS for _ in range(int(duration_s / RATED_S))]
     for place, ratings in zip(places, rated, strict=False):
         if not 0 <= typed(place, int, f"{where} relevant_clip_ids") < len(table):
@@ -132,16 +133,16 @@ def read_didemo_moments(paths: Sequence[Path]) -> Imported:
 
 
 def _didemo_moments_add(draft: Draft, split: str, entry: Mapping[str, Any], where: str) -> None:
-    file = field(entry, "video", str, where)
-    name, segments = stem(file), field(entry, "num_segments", int, where)
+    file = json_field(entry, "video", str, where)
+    name, segments = stem(file), json_field(entry, "num_segments", int, where)
     if name not in draft.clips:
         draft.clip(name, {"path": file, "start_s": 0.0, "end_s": segments * SEGMENT_S, "split": split}, where)
     columns = {
-        "caption_id": str(field(entry, "annotation_id", int, where)),
-        "windows": [_window(time, segments, where) for time in field(entry, "times", list, where)],
+        "caption_id": str(json_field(entry, "annotation_id", int, where)),
+        "windows": [_window(time, segments, where) for time in json_field(entry, "times", list, where)],
         "agreeing": AGREEING,
     }
-    draft.caption(name, field(entry, "description", str, where), columns)
+    draft.caption(name, json_field(entry, "description", str, where), columns)
 
 
 def _window(time: object, segments: int, where: str) -> list[float]:
@@ -154,8 +155,8 @@ def _window(time: object, segments: int, where: str) -> list[float]:
 
 # TVR: queries about moments of clips of television shows, by what is seen, what is said, or both.
 #
-# `tvr_SPLIT_release.jsonl`: a query a line with `desc_id`, `desc`, `type` (`v`, `t` or `vt`), `vid_name`, `duration` and
-# `ts`, its window in seconds; the public test split has none. (Lei et al. 2020.)
+# `tvr_SPLIT_release.jsonl`: a query a line with `desc_id`, `desc`, `type` (`v`, `t` or `vt`), `vid_name`, `duration`
+# and `ts`, its window in seconds; the public test split has none. (Lei et al. 2020.)
 
 TVR_FILES = {
     "train": "tvr_train_release.jsonl",
@@ -185,22 +186,22 @@ def read_tvr(paths: Sequence[Path]) -> Imported:
 
 
 def _tvr_add(draft: Draft, split: str, entry: Mapping[str, Any], where: str) -> None:
-    name, duration_s = field(entry, "vid_name", str, where), field(entry, "duration", float, where)
+    name, duration_s = json_field(entry, "vid_name", str, where), json_field(entry, "duration", float, where)
     if name not in draft.clips:
         draft.clip(name, {"path": f"{name}.mp4", "start_s": 0.0, "end_s": duration_s, "split": split}, where)
     window = optional(entry, "ts", list, where)
     columns = {
-        "caption_id": str(field(entry, "desc_id", int, where)),
+        "caption_id": str(json_field(entry, "desc_id", int, where)),
         "windows": [] if window is None else [list(pair(window, float, f"{where} ts"))],
         "asks_for": optional(entry, "type", str, where),
     }
-    draft.caption(name, field(entry, "desc", str, where), columns)
+    draft.caption(name, json_field(entry, "desc", str, where), columns)
 
 
 # Charades-STA and ActivityNet Captions, test queries whose moments five people placed anew.
 #
-# `charades_test_NN.csv`, `activitynet_test_NN.csv`: `HITId, video_id, description, start, end`, a row a person; start and
-# end are percent of the video. Any of the five answers counts. (Otani et al. 2020.)
+# `charades_test_NN.csv`, `activitynet_test_NN.csv`: `HITId, video_id, description, start, end`, a row a person; start
+# and end are percent of the video. Any of the five answers counts. (Otani et al. 2020.)
 
 PERCENT = 100.0
 

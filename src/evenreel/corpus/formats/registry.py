@@ -23,9 +23,8 @@ from evenreel.corpus.formats.captions import (
     read_youcook2,
 )
 from evenreel.corpus.formats.epic_kitchens import read_epic_kitchens
-from evenreel.corpus.formats.hugging_face import read_hugging_face
 from evenreel.corpus.formats.moments import read_didemo_moments, read_qvhighlights, read_reannotated_moments, read_tvr
-from evenreel.corpus.formats.plain_tables import read_tables
+from evenreel.corpus.formats.plain_tables import read_hugging_face, read_tables
 from evenreel.corpus.imported import Imported
 
 FORMATS: dict[str, Callable[[Sequence[Path]], Imported]] = {

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.config import as_path
-from evenreel.corpus.given_files import json_lines, typed
+from evenreel.corpus.imported import json_lines, typed
 from evenreel.documents import brief
 from evenreel.errors import CorpusError, ScoresError
 from evenreel.types import Shown

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.corpus.accepted import CorpusLike, as_corpus
+from evenreel.corpus.folder import CorpusLike, as_corpus
 from evenreel.errors import CorpusError
 from evenreel.evaluation.moments.windows import Windows
 from evenreel.types import Corpus, Shown
