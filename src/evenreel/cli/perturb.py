@@ -63,11 +63,7 @@ class CaptionEdit:
             raise UsageError("--pattern and --paraphrases go with --edit paraphrased; leave them out.")
 
     def texts(self, corpus: Corpus) -> list[str]:
-        """Edit the captions of a corpus, in their order.
-
-        Raises:
-            UsageError: a pattern has no place for the caption, the table cannot be read, or there is no such tagger.
-        """
+        """Edit the captions of a corpus, in their order."""
         from evenreel.language import load_tagger
         from evenreel.language.composition.edits import EDITS as COMPOSED
         from evenreel.language.composition.edits import recomposed

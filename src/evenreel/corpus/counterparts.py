@@ -42,10 +42,6 @@ def is_generated() -> pl.Expr:
 def counterparts(corpus: Corpus, group: str | None = None) -> pl.DataFrame:
     """Return the pairs of a real clip and its mirror (the clip generated after it), in the order of the corpus's clips.
 
-    Returns:
-        `clip_id`, the real clip; `generated_id`, its mirror; `group`, the generator and its setting. A real clip has as
-        many rows as it has mirrors.
-
     >>> clips = pl.DataFrame({"clip_id": ["a", "b"], "source": ["camera", "sora"], "pair_id": [None, "a"]})
     >>> captions = pl.DataFrame({"caption_id": ["0"], "clip_id": ["a"], "text": ["a ball rolls"]})
     >>> counterparts(make_corpus(clips, captions)).rows()
@@ -201,11 +197,7 @@ class GenerationRequest:
 
 
 def setting_of(word: str) -> Setting:
-    """Check that a word is a setting of video generators (`text`, `image`, `video`), and return it.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Check that a word is a setting of video generators (`text`, `image`, `video`), and return it."""
     for setting in SETTINGS:
         if setting == word:
             return setting
@@ -261,9 +253,6 @@ def write_prompts(path: Path, requests: Sequence[GenerationRequest]) -> None:
 
     Paths are relative to the folder of the csv. A text that a spreadsheet would run as a formula is escaped by an
     apostrophe, see `evenreel.corpus.tables`.
-
-    Raises:
-        CorpusError: the file cannot be written.
     """
     try:
         with replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
@@ -552,9 +541,6 @@ def assign_distractors(
 
     Where `fits` allows every pair, each distractor is used equally often, give or take one.
 
-    Returns:
-        The distractor by carrier.
-
     >>> assign_distractors(["a", "b"], ["a", "b"], str.__ne__, np.random.default_rng(0))
     {'a': 'b', 'b': 'a'}
     """
@@ -593,12 +579,6 @@ ORDER_OF = "order_of"
 
 def order_twins(corpus: Corpus) -> dict[str, list[str]]:
     """Return the twins of each clip, the clips that have its frames in another order, by the id of the clip.
-
-    Args:
-        corpus: clips, with the column `order_of` where some are twins.
-
-    Raises:
-        CorpusError: a clip is named as its own twin, or as the twin of a twin.
 
     >>> from evenreel.corpus import make_corpus
     >>> clips = pl.DataFrame({"clip_id": ["a", "a_reverse"], "order_of": [None, "a"]})

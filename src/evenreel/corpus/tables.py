@@ -89,16 +89,6 @@ def is_dataframe(given: object) -> bool:
 def as_dataframe(given: object, name: str, remedy: str, *, keep_index: bool = False) -> pl.DataFrame:
     """Convert a table of any kind (`TableLike`) to a DataFrame of polars; classes of text become text.
 
-    Args:
-        given: the table.
-        name: name of the argument, for the sentence.
-        remedy: what to give instead of something that is no table, the end of the sentence.
-        keep_index: whether an index of pandas without a name is kept, as a column that begins with `INDEX`; one with a
-            name always is, and the numbers that pandas counts rows by never are.
-
-    Raises:
-        UsageError: it is no table, or one that cannot be read.
-
     >>> as_dataframe([{"clip_id": "a"}, {"clip_id": "b", "split": "test"}], "clips", "give a table").rows()
     [('a', None), ('b', 'test')]
     """

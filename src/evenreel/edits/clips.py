@@ -55,15 +55,7 @@ class TimedClip(NamedTuple):
     header: VideoHeader
 
     def moments(self, fps: float, most: int) -> tuple[float, list[float]]:
-        """Choose the moments of a new clip's frames, in seconds of the file, in the middles of equal parts.
-
-        Args:
-            fps: most frames a second; the new clip has no more than the video.
-            most: most frames; a longer clip gets fewer a second.
-
-        Returns:
-            Frames a second of the new clip, and the moments.
-        """
+        """Choose the moments of a new clip's frames, in seconds of the file, in the middles of equal parts."""
         fact = self.header
         if not fact.duration_s:
             raise MediaError("no_frames", "nothing tells how long it is")
@@ -73,12 +65,7 @@ class TimedClip(NamedTuple):
 
 
 def readable_clips(corpus: Corpus, facts: pl.DataFrame) -> list[TimedClip]:
-    """List the clips whose headers could be read, in the order of the corpus.
-
-    Args:
-        corpus: clips.
-        facts: table of their headers, as `evenreel.features.facts.clip_facts` returns it.
-    """
+    """List the clips whose headers could be read, in the order of the corpus."""
     columns = ("clip_id", *VideoHeader._fields)
     known = {clip: VideoHeader(*values) for clip, *values in facts.select(columns).iter_rows()}
     return [TimedClip(clip, known[clip.clip_id]) for clip in clips_of(corpus) if clip.clip_id in known]
@@ -124,12 +111,7 @@ class CorpusWriter:
             raise CorpusError(f"{self._folder} holds {there[0]} already, of no {self._holds}; choose another --out.")
 
     def claim(self, content: Mapping[str, Any], *, only: str | None = None) -> None:
-        """Write the page that says how the clips are made, before anything else is in the folder.
-
-        Args:
-            content: content of the page, ready for JSON.
-            only: words on how clips of a page with another content were made, for the error; None replaces such a page.
-        """
+        """Write the page that says how the clips are made, before anything else is in the folder."""
         page = (json.dumps(content, indent=2) + "\n").encode()
         if only is not None and self._page.is_file() and self._page.read_bytes() != page:
             raise CorpusError(f"{self._folder} holds clips that were {only}; choose another --out, or delete it first.")
@@ -140,13 +122,7 @@ class CorpusWriter:
         return (self._folder / clip.path).is_file()
 
     def put(self, clip_id: str, clip: ChangedClip, payload: Callable[[], bytes]) -> None:
-        """Add a clip to the new corpus, and make its file unless it is there; may be called by several threads.
-
-        Args:
-            clip_id: id of the clip in both corpora.
-            clip: path and frames of the file.
-            payload: function that makes the bytes of the file.
-        """
+        """Add a clip to the new corpus, and make its file unless it is there; may be called by several threads."""
         new = not self.has(clip)
         if new:
             self._store(self._folder / clip.path, payload())
@@ -241,15 +217,7 @@ def edit_clips(
     settings: ClipEditSettings,
     progress: Progress = lambda share: None,
 ) -> ClipEditReport:
-    """Edit the clips of a corpus, and write them as a new corpus; a clip whose file is there is not made again.
-
-    Args:
-        corpus: corpus of the clips; ids and captions stay.
-        folder: folder of the new corpus and its clips; made where it is missing.
-        edit: edit of each clip.
-        settings: folder of the videos, and the rate of the new ones.
-        progress: called with the share that is done.
-    """
+    """Edit the clips of a corpus, and write them as a new corpus; a clip whose file is there is not made again."""
     folder, started = Path(folder), time.monotonic()
     writer = CorpusWriter(folder, PAGE, "edited clips")
     with writer_lock(folder, CorpusError, "choose another --out"):

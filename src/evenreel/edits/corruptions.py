@@ -504,12 +504,6 @@ def corrupt_clips(
 
     A clip is decoded once for all of them, and is in all of the new corpora or in none. The clips are whole files
     without sound.
-
-    Args:
-        corpus: corpus of the clips; ids and captions stay.
-        folder: folder of the new corpora, each in a folder such as `fog-3` of its own; made where it is missing.
-        settings: kinds and strengths, and folder of the videos.
-        progress: called with the share that is done.
     """
     folder, started = Path(folder), time.monotonic()
     with writer_lock(folder, CorpusError, "choose another --out"):
@@ -610,13 +604,7 @@ class _Corrupting:
         return {"path": str(file_at(self._settings.videos, source.path)), "at_s": source.at_s}
 
     def _file(self, kind: Corruption, one: TimedClip, sources: Sequence[_TakenFrames]) -> ChangedClip:
-        """Return path and frames of a new file, whose name is a digest of all that goes into it.
-
-        Args:
-            kind: kind and strength.
-            one: the clip.
-            sources: its frames, then those of the clips that it may borrow from.
-        """
+        """Return path and frames of a new file, whose name is a digest of all that goes into it."""
         own, rate = self._source(one, sources[0].size)
         count = len(own.at_s)
         frames = count + (inserted(count, kind.strength) if kind.kind == _LENGTHENS else 0)

@@ -195,17 +195,7 @@ def prepare_requests(
     given: Conditioning | None = None,
     progress: Progress = lambda share: None,
 ) -> PreparedRequests:
-    """Write the inputs of a generator that runs elsewhere: `prompts.csv`, and keyframes or first halves beside it.
-
-    Args:
-        corpus: corpus whose real clips are to be mirrored.
-        out: folder to write to; pictures and videos that are there are kept.
-        given: settings of the input; None for the defaults.
-        progress: called with the share of the clips that is done.
-
-    Raises:
-        CorpusError: the folder cannot be written, or there is no such split.
-    """
+    """Write the inputs of a generator that runs elsewhere: `prompts.csv`, and keyframes or first halves beside it."""
     out, given = Path(out), given or Conditioning()
     mirrored = corpus if given.split is None else select(corpus, split=given.split)
     clips = {clip.clip_id: clip for clip in clips_of(mirrored)}
@@ -422,12 +412,6 @@ def equalise(
     The files are the same in every run. A clip that cannot be read is set aside, and with a real clip the generated
     clips that mirror it. The new corpus has true `frame_count`, `fps`, `codec`, `width`, `height` and `duration_s`; its
     clips are whole files.
-
-    Args:
-        corpus: real clips, and any generated clips.
-        folder: folder of the new corpus and its clips; made where it is missing.
-        settings: form of the clips, and folder of the videos.
-        progress: called with the share that is done.
     """
     folder, started = Path(folder), time.monotonic()
     writer = CorpusWriter(folder, PAGE, "equalised corpus")

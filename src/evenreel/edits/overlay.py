@@ -42,15 +42,6 @@ def lend_words(
 
     A clip never gets words of which it has all itself, or of a clip with a caption equal to one of its own. Each clip's
     words are used about as often.
-
-    Args:
-        corpus: corpus of the clips.
-        words: words that each clip would lend, by clip id; a clip whose words are empty lends none.
-        seed: seed of the assignment.
-        none_to_lend: function that makes the sentence for a split (its name and number of clips) without any words.
-
-    Returns:
-        The distractor by clip id.
     """
     sentences = {clip: {_folded(one) for one in some} for clip, some in captions_of(corpus).items()}
     terms = {clip: set(_folded(text).split()) for clip, text in words.items()}
@@ -198,11 +189,6 @@ def distractor_words(corpus: Corpus, texts: pl.DataFrame | None, seed: int = 0) 
     """Assign each clip the words of another clip: those on that clip's screen, or else its first caption.
 
     Both clips are of the same split, see `evenreel.edits.overlay.lend_words`.
-
-    Args:
-        corpus: corpus of the clips.
-        texts: table of words on their screens, as `evenreel.corpus.load_texts` returns it.
-        seed: seed of the assignment.
     """
     said, shown = captions_of(corpus), _on_screen(corpus, texts)
     on_screen = {clip: _drawn(some) for clip, some in shown.items()}
@@ -307,13 +293,7 @@ def laid_out(text: str, size: tuple[int, int]) -> Layout:
 
 
 def banner(said: Sequence[str], layout: Layout, size: tuple[int, int]) -> Pixels:
-    """Draw a banner, light letters on a dark ground: uint8 RGB (3, height, width).
-
-    Args:
-        said: text of each line, stretched to the width that the line of the layout takes.
-        layout: lines that set the places and widths.
-        size: height and width in pixels.
-    """
+    """Draw a banner, light letters on a dark ground: uint8 RGB (3, height, width)."""
     height, width = size
     picture = Image.new("L", (width, height), DARK)
     line_px, font = layout.line_px, _font(layout.line_px)

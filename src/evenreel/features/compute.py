@@ -95,11 +95,7 @@ class CorpusWords:
         return f"corpus@{hashlib.blake2b(json.dumps(named).encode(), digest_size=8).hexdigest()}"
 
     def put(self, shard: Shard, clip: CorpusClip) -> Shard:
-        """Return a shard with the clip's words as its tracks, limited to the clip's part of the file.
-
-        Raises:
-            MediaError: neither the corpus nor the file says how many frames a second there are.
-        """
+        """Return a shard with the clip's words as its tracks, limited to the clip's part of the file."""
         rows, fps = self._rows.get(clip.clip_id, []), clip.fps or shard.info.fps
         if rows and not fps:
             raise MediaError("failed", "its words have frame numbers, and nothing says how many frames a second it has")

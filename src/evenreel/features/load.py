@@ -87,11 +87,7 @@ class Sentences:
         self._known |= {text: vector for text, vector in zip(texts, vectors, strict=True) if text}
 
     def fits(self, text: str) -> bool:
-        """Check that the encoder's tokenizer takes a sentence whole, without cutting it.
-
-        Raises:
-            FeaturesError: the encoder is not the one of the features.
-        """
+        """Check that the encoder's tokenizer takes a sentence whole, without cutting it."""
         if text in self._known or text in self._blocks:
             return True
         name = _digest(text)
@@ -100,16 +96,7 @@ class Sentences:
         return self._fits[name]
 
     def vectors(self, texts: Iterable[str], progress: Progress = lambda share: None) -> Vectors:
-        """Return the vector of each sentence, (D,) float16 of unit length; unknown ones are encoded and kept.
-
-        Args:
-            texts: sentences that the tokenizer takes whole.
-            progress: called with the share of those to encode that is done.
-
-        Raises:
-            EncoderError: the encoder cannot be loaded, or gives a number that is not finite.
-            FeaturesError: the encoder is not the one of the features.
-        """
+        """Return the vector of each sentence, (D,) float16 of unit length; unknown ones are encoded and kept."""
         wanted = dict.fromkeys(texts)
         for path in {self._blocks[text] for text in wanted if text not in self._known and text in self._blocks}:
             self._known |= self._read(path)
@@ -220,15 +207,6 @@ def with_graphs(texts: TextFeatures, corpus: Corpus, progress: Progress = lambda
     """Add the role graph of each caption to the features: the corpus's own where it has one, else one made by rules.
 
     Each distinct text is parsed once: 70,000 take half a minute.
-
-    Args:
-        texts: features of captions of the corpus.
-        corpus: has the texts of the captions.
-        progress: called with the share of the graphs that are made.
-
-    Raises:
-        FeaturesError: the corpus has no caption of this id.
-        CorpusError: a graph of the corpus is malformed, or the column is no text.
     """
     captions = _captions(corpus)
     if missing := next((caption_id for caption_id in texts.ids if caption_id not in captions), None):
@@ -292,12 +270,7 @@ class ClipPictures:
     limits: MediaLimits
 
     def frames(self, clip_id: str, times_s: Sequence[float]) -> list[Pixels]:
-        """Read the frames of a clip at some times, (H, W, 3) uint8 each.
-
-        Raises:
-            CorpusError: the corpus has no such clip, or no file of it.
-            MediaError: the clip cannot be read, or has no frame left at one of these times; the message names it.
-        """
+        """Read the frames of a clip at some times, (H, W, 3) uint8 each."""
         clip = next((one for one in clips_of(self.corpus) if one.clip_id == clip_id), None)
         if clip is None or not clip.path:
             why = "the corpus has no such clip" if clip is None else NO_PATH[1]
@@ -423,11 +396,7 @@ def load_text_features(folder: str | Path, corpus: Corpus) -> TextFeatures:
 
 
 def check_text_features(folder: str | Path, corpus: Corpus) -> None:
-    """Check that all captions of a corpus have features, without reading them.
-
-    Raises:
-        FeaturesError: a caption has none.
-    """
+    """Check that all captions of a corpus have features, without reading them."""
     _places(Path(folder), read_manifest(Path(folder)), corpus)
 
 
@@ -442,14 +411,7 @@ def _places(folder: Path, manifest: Manifest, corpus: Corpus) -> dict[str, Place
 def pad_videos(
     ids: Sequence[str], shards: Sequence[Shard], windows: int | None, *, exact: bool = False
 ) -> VideoFeatures:
-    """Pad the shards of some clips to one record.
-
-    Args:
-        ids: V ids.
-        shards: V shards, all with frames of one encoder.
-        windows: O of every shard; None leaves on-screen text out.
-        exact: whether tracks say when signs appear and vanish, see `evenreel.features.windows.with_windows`.
-    """
+    """Pad the shards of some clips to one record."""
     frames = [_present(shard.frames) for shard in shards]
     mask = _mask([len(rows) for rows in frames])
     dimension = frames[0].shape[1] if frames else 0

@@ -46,11 +46,7 @@ def clip_shard(folder: Path, key: str) -> Path:
 
 
 def store(path: Path, payload: bytes) -> None:
-    """Write a file durably.
-
-    Raises:
-        FeaturesError: it cannot be written; the file that was there before is still there.
-    """
+    """Write a file durably."""
     try:
         write_durably(path, payload)
     except OSError as error:
@@ -111,16 +107,7 @@ class Ledger:
         return known[1] if known and known[0] == now else None
 
     def look(self, name: str, place: Path, digest: Callable[[str], str]) -> tuple[FileStamp, str]:
-        """Read a file for its digest, and note it with the file's stamp.
-
-        Args:
-            name: path of the file in the corpus.
-            place: path on this machine.
-            digest: reads a file; see `evenreel.media.workers`.
-
-        Raises:
-            MediaError: the file cannot be read, which is noted too; of one that is gone, its last content stays known.
-        """
+        """Read a file for its digest, and note it with the file's stamp."""
         try:
             before = stamp(str(place))
         except MediaError as error:
@@ -151,11 +138,7 @@ class Ledger:
                 self.set_aside[key] = (error.reason, str(error))
 
     def save(self, *, now: bool = False) -> None:
-        """Write the ledger, if the last time is long ago or `now` is set.
-
-        Raises:
-            FeaturesError: it cannot be written.
-        """
+        """Write the ledger, if the last time is long ago or `now` is set."""
         with self._lock:
             if not now and time.monotonic() - self._saved < SAVE_EVERY_S:
                 return
@@ -215,11 +198,7 @@ class Place(NamedTuple):
 
 
 def encode_block(texts: Sequence[str], encoder: Encoder) -> TextBlock:
-    """Encode texts to a block, a batch at a time; shorter ones together, a batch being as wide as its longest.
-
-    Raises:
-        EncoderError: a number is not finite, or too large for float16.
-    """
+    """Encode texts to a block, a batch at a time; shorter ones together, a batch being as wide as its longest."""
     by_length = sorted(texts, key=lambda text: (len(text), text))
     parts = [_encode(by_length[at : at + BATCH_TEXTS], encoder) for at in range(0, len(by_length), BATCH_TEXTS)]
     return TextBlock(
@@ -231,11 +210,7 @@ def encode_block(texts: Sequence[str], encoder: Encoder) -> TextBlock:
 
 
 def write_block(folder: Path, block: TextBlock, encoder: Encoder) -> None:
-    """Add a block to the captions of a folder of features.
-
-    Raises:
-        FeaturesError: it cannot be written.
-    """
+    """Add a block to the captions of a folder of features."""
     record = {
         "format": FORMAT,
         "encoder_id": encoder.encoder_id,
@@ -250,13 +225,7 @@ def write_block(folder: Path, block: TextBlock, encoder: Encoder) -> None:
 
 
 def read_block(path: Path, weights_hash: str, precision: str = FLOAT32) -> TextBlock:
-    """Read a block and check it.
-
-    Raises:
-        DamagedTextsError: the block is not what was written.
-        ForeignTextsError: the block is of another encoder or precision.
-        FeaturesError: the block cannot be read, or was written by a later version.
-    """
+    """Read a block and check it."""
     try:
         payload = path.read_bytes()
     except OSError as error:
@@ -318,11 +287,7 @@ def _encode(texts: list[str], encoder: Encoder) -> TextBlock:
 
 
 def halves(values: NDArray[Any], what: str) -> NDArray[np.float16]:
-    """Convert an encoder's numbers to float16; `what` names them in the message.
-
-    Raises:
-        EncoderError: a number is not finite, or too large for float16.
-    """
+    """Convert an encoder's numbers to float16; `what` names them in the message."""
     with np.errstate(over="ignore"):  # it is looked for below
         stored = values.astype(np.float16)
     if not np.isfinite(stored).all():
@@ -465,14 +430,7 @@ def read_manifest(folder: str | PathLike[str]) -> Manifest:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> Manifest:
-    """Write the manifest of a run, merged with that of the folder.
-
-    Returns:
-        The merged manifest.
-
-    Raises:
-        FeaturesError: the folder holds features of another encoder or precision, or cannot be written.
-    """
+    """Write the manifest of a run, merged with that of the folder."""
     there = manifest_beside(folder, manifest)
     if there is not None and there.precision != manifest.precision:
         raise FeaturesError(f"{folder} holds features in {there.precision}; name another --out, or that --precision.")
@@ -483,11 +441,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> Manifest:
 
 
 def manifest_beside(folder: Path, manifest: Manifest) -> Manifest | None:
-    """Return the manifest of a folder that these features may be written to; None where it has none or a damaged one.
-
-    Raises:
-        FeaturesError: the folder holds features of another encoder, or the manifest cannot be read.
-    """
+    """Return the manifest of a folder that these features may be written to; None where it has none or a damaged one."""
     there = None
     with contextlib.suppress(DamagedManifestError):
         there = read_manifest(folder) if (folder / MANIFEST).exists() else None
@@ -500,11 +454,7 @@ def manifest_beside(folder: Path, manifest: Manifest) -> Manifest | None:
 
 
 def put_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write a manifest, replacing that of the folder.
-
-    Raises:
-        FeaturesError: the folder cannot be written.
-    """
+    """Write a manifest, replacing that of the folder."""
     store(folder / MANIFEST, (json.dumps({"format": MANIFEST_FORMAT} | asdict(manifest), indent=2) + "\n").encode())
 
 

@@ -61,11 +61,7 @@ class ArrayPlace(Protocol):
     """A place of arrays on the disk, one for each clip."""
 
     def get(self, clip_id: str) -> Array | None:
-        """Read the array of a clip as it was stored; None where there is none.
-
-        Raises:
-            FeaturesError: it cannot be read.
-        """
+        """Read the array of a clip as it was stored; None where there is none."""
 
 
 @contextmanager
@@ -77,10 +73,6 @@ def opened(path: Path, ids_files: Sequence[Path] = ()) -> Iterator[ArrayPlace]:
             (N, ...); an `.hdf5` with a dataset a clip. In names of files and datasets `_` may stand for `/`.
         ids_files: names of the rows of an `.npy`, a line each (`.txt`), a JSON list, or an `.npy` of text. It takes the
             one with as many names as it has rows, else the one beside it: `NAME_ids.txt`, `NAME_names.npy`, ...
-
-    Raises:
-        FeaturesError: the place cannot be read, or is a pickle.
-        UsageError: it has another form, rows have no names, or a package for it is missing.
     """
     with ExitStack() as stack:
         yield _open(path, ids_files, stack)
@@ -326,11 +318,7 @@ class StoredIndex:
 
 
 def read_index(folder: Path) -> StoredIndex:
-    """Read the index of a folder of stored features.
-
-    Raises:
-        FeaturesError: it is gone, damaged, or of a later version.
-    """
+    """Read the index of a folder of stored features."""
     path = folder / INDEX
     try:
         fields = parse_json(path.read_text(encoding="utf-8"))
@@ -623,11 +611,7 @@ class _ArraySource:
     frames: int | None
 
     def clip(self, clip_id: str) -> NDArray[np.float16]:
-        """Return the frames (T, D) of a clip, the streams side by side.
-
-        Raises:
-            MediaError: the clip cannot be used.
-        """
+        """Return the frames (T, D) of a clip, the streams side by side."""
         arrays = self._arrays(clip_id)
         if len({len(array) for array in arrays}) == 1:
             real = np.any([array.any(axis=1) for array in arrays], axis=0)
@@ -677,11 +661,7 @@ class _ArraySource:
 
 
 def _first(places: Sequence[ArrayPlace], clip_id: str) -> NDArray[Any] | None:
-    """Return the array of a clip in the first place that has one.
-
-    Raises:
-        MediaError: the array cannot be read.
-    """
+    """Return the array of a clip in the first place that has one."""
     try:
         return next((array for place in places if (array := place.get(clip_id)) is not None), None)
     except FeaturesError as error:
@@ -707,11 +687,7 @@ def _opened(settings: StoredSettings) -> Iterator[dict[str, list[ArrayPlace]]]:
 
 
 def _dimensions(corpus: Corpus, places: Mapping[str, Sequence[ArrayPlace]]) -> dict[str, int]:
-    """Return D of each stream: that of most of the first arrays.
-
-    Raises:
-        FeaturesError: a stream has no array of any clip, or none that can be used.
-    """
+    """Return D of each stream: that of most of the first arrays."""
     return {name: _dimension(corpus, name, of) for name, of in places.items()}
 
 

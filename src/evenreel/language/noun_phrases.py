@@ -98,10 +98,6 @@ def later_particle(tokens: Tagged, place: int) -> int | None:
     """Return the place of a particle that follows its verb's object, such as `on` of `turn the tap on`, or None.
 
     It must end the caption, or stand before a punctuation mark or conjunction.
-
-    Args:
-        tokens: tagged tokens of a caption.
-        place: index of the verb.
     """
     after = place + 1
     while after < len(tokens) and (tokens[after].part in ("noun", "adjective") or tokens[after].tag in OPENERS):
@@ -113,12 +109,7 @@ def later_particle(tokens: Tagged, place: int) -> int | None:
 
 
 def with_opener(tokens: Tagged, start: int) -> int:
-    """Return the place where a noun phrase begins, with its article, possessive or number.
-
-    Args:
-        tokens: tagged tokens of a caption.
-        start: place where it begins without them.
-    """
+    """Return the place where a noun phrase begins, with its article, possessive or number."""
     while start > 0 and tokens[start - 1].tag in OPENERS:
         start -= 1
     return start

@@ -80,13 +80,7 @@ def _demoted(pieces: Sequence[Piece], place: int) -> Piece:
 
 
 def verb_follows(pieces: Sequence[Piece], place: int, *, finite: bool = False) -> bool:
-    """Return whether a verb follows a piece with only nouns, prepositions and conjunctions of nouns between.
-
-    Args:
-        pieces: pieces of a caption, in order.
-        place: index of the piece.
-        finite: whether only a finite verb counts.
-    """
+    """Return whether a verb follows a piece with only nouns, prepositions and conjunctions of nouns between."""
     for after in range(place + 1, len(pieces)):
         joins_nouns = pieces[after].kind == "join" and after + 1 < len(pieces) and pieces[after + 1].kind == "noun"
         if pieces[after].kind not in ("noun", "link") and not joins_nouns:
@@ -265,12 +259,6 @@ def role_graph_of_json(text: str) -> RoleGraph:
     The words are those of the node `ROOT`, in small letters; the spans of all nodes are places among them. A role that
     HGR does not distinguish becomes `NOUN`; `C-` and `R-` before one (what goes on with it or refers to it) are left
     out. Edges are kept between verbs and nouns.
-
-    Args:
-        text: `[{name: {"role", "spans", "words"}}, [[from, to, role]]]`.
-
-    Raises:
-        CorpusError: the text has another form.
 
     >>> role_graph_of_json('[{"ROOT": {"role": "ROOT", "words": ["Wash", "plate"]}, "1": {"role": "V", "spans": [0]}, '
     ...                    '"2": {"role": "ARG1", "spans": [1]}}, [["1", "2", "ARG1"]]]')

@@ -344,9 +344,6 @@ def restyled(edit: str, captions: Sequence[str], clip_ids: Sequence[str], tagger
             one of another clip.
         tagger: tags the words, by which content is told from style.
         seed: seed of the draw of those other captions.
-
-    Raises:
-        UsageError: there is no such edit, or all captions with content are of one clip.
     """
     if edit not in EDITS:
         raise UsageError(f"{edit!r} is no edit of captions; there are: {', '.join(EDITS)}.")
@@ -360,14 +357,6 @@ def restyled(edit: str, captions: Sequence[str], clip_ids: Sequence[str], tagger
 
 def paraphrased(captions: Sequence[str], patterns: Sequence[str], seed: int = 0) -> list[str]:
     """Put each caption into a sentence pattern drawn at random.
-
-    Args:
-        captions: Q texts.
-        patterns: texts that contain `{caption}` once.
-        seed: seed of the draw.
-
-    Raises:
-        UsageError: there is no pattern, or one has no place for the caption, or several.
 
     >>> paraphrased(["A man runs."], ["in this video, {caption}"])
     ['in this video, a man runs.']
@@ -499,11 +488,6 @@ _OBJECT_TAGS = frozenset({"DT", "PDT", "PRP$", "CD"})
 def without(caption: str, tokens: Tagged, places: Collection[int]) -> str:
     """Remove the tokens at some places from a caption.
 
-    Args:
-        caption: text as given to the tagger.
-        tokens: tagged tokens of the caption.
-        places: indices of the tokens to remove.
-
     >>> from evenreel.language.taggers import PatternTagger
     >>> text = "A man, a dog and another man's cat run."
     >>> without(text, PatternTagger().tag([text])[0], {1, 7})
@@ -517,11 +501,6 @@ def generic(caption: str, tokens: Tagged, places: Collection[int]) -> str:
 
     A noun becomes `something`, without an article, or `things`; a verb becomes `doing something` in its own form, with
     `with` before an object; an adjective is removed.
-
-    Args:
-        caption: text as given to the tagger.
-        tokens: tagged tokens of the caption.
-        places: indices of the tokens to replace.
 
     >>> from evenreel.language.taggers import PatternTagger
     >>> text = "The man is playing a big guitar"
@@ -540,11 +519,6 @@ def generic(caption: str, tokens: Tagged, places: Collection[int]) -> str:
 
 def rewritten(caption: str, tokens: Tagged, words: Mapping[int, str]) -> str:
     """Replace the tokens at some places of a caption by other words.
-
-    Args:
-        caption: text as given to the tagger; spaces at its ends are removed.
-        tokens: tagged tokens of the caption.
-        words: new words by index of the token; an empty one removes the token.
 
     >>> from evenreel.language.taggers import PatternTagger
     >>> [tagged] = PatternTagger().tag(["an orange cat"])
@@ -643,15 +617,8 @@ def read_word_vectors(path: str | Path, words: Sequence[str]) -> tuple[NDArray[n
     GloVe's form is a word and its numbers a line; word2vec's has one line more at the start. Only the vectors asked for
     are kept in memory; the file may be packed with gzip. Where a word has several lines the first counts.
 
-    Args:
-        path: the file.
-        words: W words as the file spells them.
-
     Returns:
         Which words the file has, boolean (W,), and their vectors (W, D), zero where it has none.
-
-    Raises:
-        UsageError: the file cannot be read, is empty, or a line is not a word and as many numbers as the first.
     """
     path = Path(path)
     rows: dict[bytes, list[int]] = {}

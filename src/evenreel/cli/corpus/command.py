@@ -69,11 +69,7 @@ class ClassOptions:
         check_share(self.share)
 
     def rules(self) -> ClassRules:
-        """Read the groups of synonyms.
-
-        Raises:
-            CorpusError: the file cannot be read, a line has another form, or a word is in two groups.
-        """
+        """Read the groups of synonyms."""
         from evenreel.language import ClassRules, caption_synonyms, read_synonyms
 
         groups = caption_synonyms()
@@ -374,12 +370,7 @@ class Mixture:
     paired_only: bool = False
 
     def made(self, corpus: Corpus) -> Corpus:
-        """Replace real clips of a corpus by their mirrors, which take their captions.
-
-        Raises:
-            CorpusError: the corpus has no such split or group, or too few mirrors.
-            UsageError: the share is not 0 to 1, or several groups are there and none is named.
-        """
+        """Replace real clips of a corpus by their mirrors, which take their captions."""
         from evenreel.corpus.counterparts import only_paired, with_generated
 
         taken = only_paired(corpus, self.group, split=self.split) if self.paired_only else corpus
@@ -472,11 +463,7 @@ def mix(
 
 
 def _save(corpus: Corpus, origin: Path, out: Path) -> list[str]:
-    """Write a corpus with the words on screen and the names of classes of the one that it was made of.
-
-    Returns:
-        Files of an earlier corpus that it takes the place of.
-    """
+    """Write a corpus with the words on screen and the names of classes of the one that it was made of."""
     from evenreel.corpus import load_texts, save_corpus, save_texts
     from evenreel.corpus.tables import copy_class_names
 
@@ -715,11 +702,7 @@ class ClipChange:
         self.settings()
 
     def settings(self) -> RemovalSettings | OverlaySettings | VoiceoverSettings:
-        """Make the settings of the edit: of taking something away, or of writing or saying words.
-
-        Raises:
-            UsageError: there is no such edit, or a value is out of its range.
-        """
+        """Make the settings of the edit: of taking something away, or of writing or saying words."""
         if self.edit is not None:
             return self._of_words(self.edit)
         share = RemovalSettings.share if self.share is None else self.share

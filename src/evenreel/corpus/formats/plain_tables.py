@@ -460,16 +460,7 @@ ID, TEXT = "caption_id", "paraphrase"
 
 
 def read_paraphrases(path: Path, corpus: Corpus) -> dict[str, str]:
-    """Read a table of paraphrases by caption id; captions that it does not name have none.
-
-    Args:
-        path: csv, tsv, jsonl, json or parquet with the columns `caption_id` and `paraphrase`.
-        corpus: corpus of the captions.
-
-    Raises:
-        CorpusError: the table cannot be read, lacks a column or a value, or names a caption twice or one that is not in
-            the corpus.
-    """
+    """Read a table of paraphrases by caption id; captions that it does not name have none."""
     table = read_table(path)
     if missing := [name for name in (ID, TEXT) if name not in table.columns]:
         raise CorpusError(f"{path} has no column {missing[0]!r}; it needs {ID} and {TEXT}, a row a caption.")
