@@ -28,7 +28,7 @@ from evenreel.audits import AuditInputs, AuditSettings, audit, measure_hubness, 
 from evenreel.audits.source.gallery import EVERY_GROUP
 from evenreel.audits.source.unpaired import measure_unpaired
 from evenreel.corpus import make_corpus
-from evenreel.corpus.distractors import OVERLAY_OF
+from evenreel.corpus.counterparts import OVERLAY_OF
 from evenreel.evaluation.concentration import skewness
 from evenreel.evaluation.intervals import Interval
 from evenreel.types import Corpus, Scores

@@ -32,7 +32,7 @@ from scipy.special import ndtri
 from evenreel.audits import AuditSettings, measure_order
 from evenreel.audits.order.preference import TEXT_OF_CLIP
 from evenreel.corpus import make_corpus
-from evenreel.corpus.order_twins import ORDER_OF
+from evenreel.corpus.counterparts import ORDER_OF
 from evenreel.evaluation.concentration import skewness
 from evenreel.types import Corpus, Scores
 

@@ -17,7 +17,7 @@ import numpy as np
 from evenreel.corpus import load_corpus, select
 from evenreel.language import load_tagger
 from evenreel.language.composition.edits import SWAPS, recomposed
-from evenreel.language.style import differ_in_words
+from evenreel.language.wording import differ_in_words
 from evenreel.types import Corpus
 
 Pair = tuple[str, str]

@@ -40,11 +40,11 @@ from evenreel.audits.edits.measures import CONTROL
 from evenreel.audits.edits.overlay_measures import OWN, WRONG
 from evenreel.cli.score.search_scores import search_scores
 from evenreel.config import IndexSettings
-from evenreel.corpus.distractors import VOICEOVER, VOICEOVER_CONTROL
+from evenreel.corpus.counterparts import VOICEOVER, VOICEOVER_CONTROL
 from evenreel.evaluation.intervals import Interval
 from evenreel.language.bm25 import bm25_scores
 from evenreel.language.folding import words
-from evenreel.language.scramble import babbled
+from evenreel.language.wording import babbled
 from evenreel.library import Library, index_folders, open_library
 from evenreel.planted import PlantedCorpus, corpus_of, described, edited, plan_corpus, write_corpus
 from evenreel.speech import Utterance, can_speak

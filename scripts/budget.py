@@ -28,9 +28,8 @@ RESEARCH = (
     "adaptation", "audits", "checkpoint", "corpus", "debias", "edits", "evaluation", "integrations", "language",
     "losses", "matchers", "papers", "planted", "report", "shifts", "similarity", "training",
     *(f"features/{name}" for name in (
-        "compute", "corpus_words", "facts", "folder", "graphs", "load", "manifest", "on_screen",
-        "pictures", "pretrained", "scene_elements", "sentences", "settings", "stored", "texts", "windows",
-        "word_changes",
+        "compute", "facts", "load", "manifest", "on_screen", "pretrained", "scene_elements", "settings", "stored",
+        "windows", "word_changes",
     )),
     *(f"cli/{name}" for name in (
         "adapt", "audit", "clip_pictures", "corpus", "cost", "elements", "evaluate", "features", "fuse", "perturb",

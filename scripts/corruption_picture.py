@@ -11,9 +11,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from evenreel.edits.corruptions.kinds import CORRUPTIONS
-from evenreel.edits.corruptions.original import Original
-from evenreel.edits.corruptions.subject import subject_of
+from evenreel.edits.corruptions import CORRUPTIONS, Original, subject_of
 from evenreel.planted import plan_corpus
 from evenreel.planted.draw import draw_clip
 from evenreel.types import Pixels

@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.shifts.cells import ShiftRun, measured_runs, runs_of
 from benchmarks.shifts.page import shifts_page
 from evenreel.config import usable_cores
-from evenreel.edits.corruptions.settings import STRENGTHS
+from evenreel.edits.settings import STRENGTHS
 from evenreel.papers.cells import known_runs, measured
 
 RESULTS = Path("benchmarks/results/shifts.jsonl")

@@ -17,7 +17,7 @@ from benchmarks.evidence.trainings import relevance_of, values_of
 from benchmarks.shifts.world import PERTURBATIONS, ShiftedWorld, place_of
 from evenreel.adaptation.settings import naive
 from evenreel.adaptation.settings_files import load_settings
-from evenreel.edits.corruptions.settings import STRENGTHS
+from evenreel.edits.settings import STRENGTHS
 from evenreel.evaluation.rescoring import nearest_neighbour_norm, querybank_norm, sinkhorn_norm
 from evenreel.papers.cells import Figures, Rows
 from evenreel.types import Scores

@@ -13,7 +13,7 @@ from benchmarks.evidence.rendered.domain import SAFE
 from benchmarks.over_seeds import gap_of, markdown, words
 from benchmarks.shifts.cells import AS_IT_IS, CLEAN, CORRECTIONS, HUBS, R1, WAYS, ShiftRun, Way
 from benchmarks.shifts.world import PERTURBATIONS
-from evenreel.edits.corruptions.settings import STRENGTHS
+from evenreel.edits.settings import STRENGTHS
 from evenreel.papers.cells import Rows
 
 HEAD, FINDINGS = (Path(__file__).parent / "words" / f"{name}.md" for name in ("head", "findings"))

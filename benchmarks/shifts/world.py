@@ -21,8 +21,7 @@ from benchmarks.evidence.rendered.worlds import Model, recipe_of
 from benchmarks.evidence.rows import Place, Size
 from benchmarks.evidence.trainings import learned
 from benchmarks.planted import RULE, Split
-from evenreel.edits.corruptions.kinds import CORRUPTIONS
-from evenreel.edits.corruptions.original import Corrupt, Original
+from evenreel.edits.corruptions import CORRUPTIONS, Corrupt, Original
 from evenreel.encoders import load_encoder
 from evenreel.matchers.matcher import Matcher
 from evenreel.media.sampling import TimeRule, parse_rule

@@ -21,8 +21,8 @@ from evenreel.checkpoint.named import names_no_checkpoint
 from evenreel.checkpoint.records import ENCODER
 from evenreel.config import DEFAULT_MODEL
 from evenreel.corpus import load_corpus, select
-from evenreel.edits.corruptions.settings import KINDS, NONE, CorruptionSettings
-from evenreel.edits.corruptions.writing import corrupt_clips
+from evenreel.edits.corruptions import corrupt_clips
+from evenreel.edits.settings import KINDS, NONE, CorruptionSettings
 from evenreel.encoders.loading import LoadedEncoder, load_encoder
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.evaluation import Evaluation, EvaluationSettings, Interval, compare, evaluate, parse_metric, save_scores

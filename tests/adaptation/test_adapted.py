@@ -25,7 +25,7 @@ from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.titan.matching import MatchSettings
 from evenreel.adaptation.titan.pseudo_labels import QueryWindow, Resources, pseudo_pairs, scored
 from evenreel.errors import UsageError
-from evenreel.language.pattern import PatternTagger
+from evenreel.language.taggers import PatternTagger
 from evenreel.losses import info_nce
 from evenreel.matchers import Matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings

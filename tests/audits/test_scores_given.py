@@ -11,7 +11,7 @@ import pytest
 
 from evenreel.audits import AUDITS, OF_EDITS, AuditInputs, AuditSettings, audit
 from evenreel.corpus import make_corpus
-from evenreel.corpus.distractors import OVERLAY_OF
+from evenreel.corpus.counterparts import OVERLAY_OF
 from evenreel.errors import ScoresError
 from evenreel.report import AuditResult
 from evenreel.report.page import audit_page, render

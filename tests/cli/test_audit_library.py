@@ -13,8 +13,7 @@ import evenreel
 from evenreel.checkpoint import Inputs
 from evenreel.cli.audit import library as audit_library
 from evenreel.cli.audit.library import TURNED, audit_inputs, clip_notes, order_inputs
-from evenreel.corpus.counterparts import counterparts
-from evenreel.corpus.order_twins import ORDER_OF
+from evenreel.corpus.counterparts import ORDER_OF, counterparts
 from evenreel.errors import CorpusError, LibraryError, UsageError
 from evenreel.library import Library
 from evenreel.library.search.seen import DECIMALS

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from evenreel.corpus import FORMATS, load_corpus, load_texts, make_corpus, save_corpus
-from evenreel.corpus.annotation import save_class_names
 from evenreel.corpus.summary import lengths_s
+from evenreel.corpus.tables import save_class_names
 from tests.cli.test_library_commands import here, printed_json
 from tests.corpus.formats.test_official import textvr, write
 
@@ -198,7 +198,7 @@ def test_captions_that_are_not_english_are_noted(tmp_path: Path) -> None:
 
 
 def test_wrong_options_leave_the_corpus_alone(worded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenreel.cli.corpus.classes._tagged", lambda *_: pytest.fail("captions were tagged"))
+    monkeypatch.setattr("evenreel.cli.corpus.command._tagged", lambda *_: pytest.fail("captions were tagged"))
     for option, value, sentence in (
         ("--tagger", "best", "choose auto, pattern or spacy"),
         ("--share", "0", "more than 0 and at most 1"),

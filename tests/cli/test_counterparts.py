@@ -14,9 +14,9 @@ from typer.testing import CliRunner, Result
 
 from evenreel.cli.app import app
 from evenreel.corpus import load_corpus, load_texts, make_corpus, save_corpus, save_texts, select
-from evenreel.corpus.annotation import CLASS_NAMES, save_class_names
 from evenreel.corpus.counterparts import counterparts
 from evenreel.corpus.on_screen import make_texts
+from evenreel.corpus.tables import CLASS_NAMES, save_class_names
 from evenreel.errors import CorpusError, EvenreelError, UsageError
 from evenreel.evaluation import load_scores
 from evenreel.features import load_video_features

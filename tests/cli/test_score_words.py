@@ -16,7 +16,7 @@ from evenreel.corpus import load_corpus, load_texts, make_corpus, save_corpus
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.evaluation import load_scores
 from evenreel.features import FeatureSettings, compute_features, load_text_features, load_video_features
-from evenreel.language.scramble import babbled
+from evenreel.language.wording import babbled
 from evenreel.planted import PlantSettings, SceneRanges, plan_corpus, write_corpus
 from evenreel.types import Corpus, Scores
 from tests.cli.test_library_commands import here

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.corpus.distractors import assign_distractors
+from evenreel.corpus.counterparts import assign_distractors
 from evenreel.errors import CorpusError
 
 

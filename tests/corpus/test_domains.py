@@ -13,18 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.corpus import FORMATS, load_corpus, load_texts, make_corpus, save_corpus, save_texts
-from evenreel.corpus.annotation import CLASS_NAMES, save_class_names
-from evenreel.corpus.domain_counts import domain_counts
 from evenreel.corpus.domains import (
     DomainPair,
     DomainSide,
     beside_published,
+    domain_counts,
     load_source,
     load_target,
     pair_domains,
     save_pair,
 )
 from evenreel.corpus.on_screen import make_texts
+from evenreel.corpus.tables import CLASS_NAMES, save_class_names
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus
 

@@ -10,10 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenreel.corpus import load_corpus, make_corpus, save_corpus
-from evenreel.corpus.cells import as_cell
-from evenreel.corpus.counterparts import counterparts
-from evenreel.corpus.pairing import FoundVideos, GeneratedClip, Generator, find_generated, pair_clips, path_from
-from evenreel.corpus.prompts import file_name
+from evenreel.corpus.counterparts import (
+    FoundVideos,
+    GeneratedClip,
+    Generator,
+    counterparts,
+    file_name,
+    find_generated,
+    pair_clips,
+    path_from,
+)
+from evenreel.corpus.tables import as_cell
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.corpus import make_corpus
-from evenreel.corpus.cells import as_cell, from_cell
-from evenreel.corpus.prompts import (
+from evenreel.corpus.counterparts import (
     GenerationRequest,
     captions_of_real,
     file_name,
@@ -21,6 +20,7 @@ from evenreel.corpus.prompts import (
     setting_of,
     write_prompts,
 )
+from evenreel.corpus.tables import as_cell, from_cell
 from evenreel.errors import CorpusError, UsageError
 
 

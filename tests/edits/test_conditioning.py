@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from evenreel.corpus import make_corpus
-from evenreel.edits.conditioning import Conditioning, prepare_requests
+from evenreel.edits.equalise import Conditioning, prepare_requests
 from evenreel.errors import CorpusError
 from evenreel.media import probe
 from evenreel.planted import write_clip

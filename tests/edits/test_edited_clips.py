@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from evenreel.corpus import load_corpus, make_corpus
-from evenreel.edits.edited_clips import ClipEditReport, edit_clips
+from evenreel.edits.clips import ClipEditReport, edit_clips
 from evenreel.edits.removal import Removal, caption_entities
 from evenreel.edits.settings import ClipEditSettings, RemovalSettings
 from evenreel.encoders.towers import TowerEncoder

@@ -18,8 +18,7 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.confounds import audit_confounds
 from evenreel.corpus import load_corpus, make_corpus, save_corpus
 from evenreel.edits import equalise as module
-from evenreel.edits.common_form import common_form
-from evenreel.edits.equalise import EqualiseReport, equalise
+from evenreel.edits.equalise import EqualiseReport, common_form, equalise
 from evenreel.edits.settings import EqualiseSettings
 from evenreel.errors import CorpusError, UsageError
 from evenreel.features.facts import ClipFacts, FactSettings, clip_facts

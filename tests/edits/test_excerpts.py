@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evenreel.config import MediaLimits
-from evenreel.edits.excerpts import ExcerptReader
+from evenreel.edits.equalise import ExcerptReader
 from evenreel.errors import MediaError
 from evenreel.media import open_video, parse_rule, probe
 from evenreel.media.encode import Form, framed, inner_size

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.edits.masking import (
+from evenreel.edits.removal import (
     MaskSettings,
     PatchMask,
     above_mean,
@@ -86,7 +86,7 @@ def test_patches_of_a_long_clip_are_looked_at_a_few_frames_at_a_time(
         return whole_encoder(pixels, whole=whole)
 
     monkeypatch.setattr(builtin, "encode_patches", counted)
-    monkeypatch.setattr("evenreel.edits.masking._FRAMES", 2)
+    monkeypatch.setattr("evenreel.edits.removal._FRAMES", 2)
     np.testing.assert_allclose(patch_cosines(pictures, builtin, words), expected, atol=1e-5)
     assert seen == [2, 2, 1]
 

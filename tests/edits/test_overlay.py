@@ -12,7 +12,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from evenreel.corpus import make_corpus
-from evenreel.corpus.distractors import OVERLAYS
+from evenreel.corpus.counterparts import OVERLAYS
 from evenreel.corpus.on_screen import make_texts
 from evenreel.edits.overlay import (
     DARK,

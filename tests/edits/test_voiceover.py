@@ -9,13 +9,19 @@ import polars as pl
 import pytest
 
 from evenreel.corpus import load_corpus, make_corpus
-from evenreel.edits import edited_clips, voiceover
-from evenreel.edits.edited_clips import ClipEdit, ClipEditReport, edit_clips
-from evenreel.edits.lending import mark_lenders
-from evenreel.edits.overlay import Overlay, OverlaySettings
+from evenreel.edits import clips, overlay
+from evenreel.edits.clips import ClipEdit, ClipEditReport, edit_clips
+from evenreel.edits.overlay import (
+    OWN_SOUND,
+    Overlay,
+    OverlaySettings,
+    Voiceover,
+    VoiceoverSettings,
+    mark_lenders,
+    spoken_words,
+)
 from evenreel.edits.removal import Removal
 from evenreel.edits.settings import ClipEditSettings, RemovalSettings
-from evenreel.edits.voiceover import OWN_SOUND, Voiceover, VoiceoverSettings, spoken_words
 from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.media import open_sound, open_video, parse_rule
 from evenreel.speech import VOICES, synthesis
@@ -37,8 +43,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
         found.append((text, voice))
         return TONE
 
-    monkeypatch.setattr(voiceover, "speak_text", speak)
-    monkeypatch.setattr(voiceover, "can_speak", lambda: True)
+    monkeypatch.setattr(overlay, "speak_text", speak)
+    monkeypatch.setattr(overlay, "can_speak", lambda: True)
     return found
 
 
@@ -190,10 +196,10 @@ def test_sound_that_cannot_be_read_counts_as_silence_and_is_told(tmp_path: Path)
 
 
 def test_sound_beyond_the_limit_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(edited_clips, "MOST_SOUND_S", 0.3)
-    clips = film_corpus(tmp_path).clips[:1].with_columns(start_s=None, end_s=None)
+    monkeypatch.setattr(clips, "MOST_SOUND_S", 0.3)
+    of_film = film_corpus(tmp_path).clips[:1].with_columns(start_s=None, end_s=None)
     write_sound(tmp_path / "a.mkv", [Track(bursts([0.1, 0.6], 1.0), codec="flac")], pictures_s=1.0)
     captions = pl.DataFrame({"caption_id": ["0"], "clip_id": ["a"], "text": ["a dog"]})
-    _, paths = written(make_corpus(clips, captions), tmp_path / "out", AS_IS)
+    _, paths = written(make_corpus(of_film, captions), tmp_path / "out", AS_IS)
     sound = heard(paths["a"])
     assert sound is not None and burst_times(sound) == pytest.approx([0.1], abs=0.05)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenreel.edits.masking import PatchMask
+from evenreel.edits.removal import PatchMask
 from evenreel.encoders import load_encoder
 from evenreel.encoders.loading import LoadedEncoder
 from evenreel.planted.draw import draw_frame

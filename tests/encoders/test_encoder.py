@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 from transformers import CLIPImageProcessorPil, SiglipImageProcessorPil
 
-from evenreel.edits.masking import PatchMask
+from evenreel.edits.removal import PatchMask
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import FAMILIES, Preprocessing, read_preprocessing
 from evenreel.encoders.towers import TowerEncoder, Towers

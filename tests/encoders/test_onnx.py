@@ -21,7 +21,7 @@ from evenreel.encoders.encoder import Graph, OnnxEncoder, _looks_where_weights_l
 from evenreel.encoders.loading import BUILTIN_FOLDER, read_first
 from evenreel.encoders.towers import TowerEncoder
 from evenreel.errors import EncoderError, UsageError
-from evenreel.features.texts import encode_block
+from evenreel.features.manifest import encode_block
 from evenreel.types import FloatArray, Pixels
 from tests.encoders.onnx_files import alone, graph_with_weights_in, onnx_copy, public_export
 

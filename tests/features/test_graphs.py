@@ -12,11 +12,11 @@ import pytest
 
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, FeaturesError
-from evenreel.features import graphs
-from evenreel.features.graphs import graphs_of, with_graphs
+from evenreel.features import load
+from evenreel.features.load import graphs_of, with_graphs
 from evenreel.language import Tagged
-from evenreel.language.pattern import PatternTagger
 from evenreel.language.role_graphs import role_graph
+from evenreel.language.taggers import PatternTagger
 from evenreel.types import Corpus, RoleGraph, RoleNode, TextFeatures
 
 TEXTS = ("cut tomato", "a man runs", "cut tomato", "A dog barks!", "...")
@@ -40,7 +40,7 @@ class CountingTagger(PatternTagger):
 @pytest.fixture
 def tagger(monkeypatch: pytest.MonkeyPatch) -> CountingTagger:
     made = CountingTagger()
-    monkeypatch.setattr(graphs, "load_tagger", lambda name: made)
+    monkeypatch.setattr(load, "load_tagger", lambda name: made)
     return made
 
 
@@ -63,7 +63,7 @@ def by_rules(text: str) -> RoleGraph:
 
 def test_each_caption_has_the_graph_of_its_text(tagger: CountingTagger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the order of the rows; each text is read once."""
-    monkeypatch.setattr(graphs, "_BATCH", 2)
+    monkeypatch.setattr(load, "_BATCH", 2)
     shares: list[float] = []
     given = features("c3", "c0", "c4", "c2")
     made = with_graphs(given, corpus(), shares.append)

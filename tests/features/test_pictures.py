@@ -9,7 +9,7 @@ import pytest
 from evenreel.config import MediaLimits
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, MediaError
-from evenreel.features.pictures import ClipPictures
+from evenreel.features.load import ClipPictures
 from evenreel.media import open_video, parse_rule
 from evenreel.media.sampling import Part
 from evenreel.planted import write_clip

@@ -13,7 +13,7 @@ import pytest
 
 from evenreel.errors import FeaturesError, MediaError
 from evenreel.features import feature_folder, find_clips, load_text_features, load_video_features, read_manifest
-from evenreel.features.corpus_words import CorpusWords
+from evenreel.features.compute import CorpusWords
 from evenreel.features.manifest import CorpusClip, DamagedManifestError, FeatureSet, clip_key
 from evenreel.media.sampling import Part
 from evenreel.types import VideoFeatures

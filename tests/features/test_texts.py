@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import EncoderError, FeaturesError
-from evenreel.features import texts as module
-from evenreel.features.texts import (
+from evenreel.features import manifest as module
+from evenreel.features.manifest import (
     DamagedTextsError,
     ForeignTextsError,
     block_files,

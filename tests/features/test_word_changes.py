@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 
 from evenreel.checkpoint import changed_words
 from evenreel.errors import FeaturesError, UsageError
-from evenreel.features import StoredSettings, find_clips, load_video_features, sentences, store_features
-from evenreel.features.load import FoundClips
+from evenreel.features import StoredSettings, find_clips, load, load_video_features, store_features
+from evenreel.features.load import SENTENCES, FoundClips
 from evenreel.features.manifest import FeatureSet
-from evenreel.features.sentences import SENTENCES
 from evenreel.features.shards import Shard, seal, unseal
 from evenreel.features.windows import EMPTY, Sampled, Windows, read_windows, windows_of
 from evenreel.features.word_changes import (
@@ -448,7 +447,7 @@ def test_damaged_and_foreign_sentences_are_encoded_anew(place: Place) -> None:
         (path,) = (place.folder / SENTENCES).iterdir()
         np.testing.assert_array_equal(changed(place, changes, nobody).on_screen.windows, first.on_screen.windows)
     arrays, record = unseal(path.read_bytes())
-    for foreign in ({"weights_hash": "b" * 64}, {"precision": "float16"}, {"format": sentences.FORMAT + 1}):
+    for foreign in ({"weights_hash": "b" * 64}, {"precision": "float16"}, {"format": load.FORMAT + 1}):
         path.write_bytes(seal({"sentence": -arrays["sentence"]}, {**record, **foreign}))  # a sound block of another
         encoder = PixelEncoder()
         np.testing.assert_array_equal(
@@ -467,7 +466,7 @@ def test_sentences_of_many_blocks_come_in_any_order(place: Place, monkeypatch: p
     whole = changed(place, WordChanges(char_errors=0.5, seed=3)).on_screen.windows
     for path in (place.folder / SENTENCES).iterdir():
         path.unlink()
-    monkeypatch.setattr(sentences, "BLOCK_TEXTS", 1)
+    monkeypatch.setattr(load, "BLOCK_TEXTS", 1)
     shares_done: list[float] = []
     videos = with_changed_words(
         found(place), place.load(), WordChanges(char_errors=0.5, seed=3), PixelEncoder, shares_done.append

@@ -23,7 +23,7 @@ from evenreel.language import (
     classes_of,
     clip_classes,
 )
-from evenreel.language.pattern import PatternTagger
+from evenreel.language.taggers import PatternTagger
 
 TAGGER = PatternTagger()
 

@@ -13,7 +13,7 @@ from evenreel.language.composition.answers import ANSWERS
 from evenreel.language.composition.edits import EDITS, SWAPS, recomposed
 from evenreel.language.composition.lists import attribute_values, opposites
 from evenreel.language.composition.pieces import with_articles
-from evenreel.language.pattern import PatternTagger
+from evenreel.language.taggers import PatternTagger
 from evenreel.language.tokens import split_words
 
 TAGGER = PatternTagger()

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.language import load_tagger
-from evenreel.language.masking import generic, rewritten, without
 from evenreel.language.tokens import Tagged, split_words
+from evenreel.language.wording import generic, rewritten, without
 from tests.language.words import WORDS
 
 TAGGER = load_tagger("pattern")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.language import Phrase, phrases
-from evenreel.language.pattern import PatternTagger
+from evenreel.language.taggers import PatternTagger
 from tests.language.words import WORDS
 
 TAGGER = PatternTagger()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from benchmarks.language import narrations, word_agreement
 from evenreel.language import Tagged, annotate, lemmas, unknown_share
-from evenreel.language.pattern import PatternTagger, _rules_for, _textblob
+from evenreel.language.taggers import PatternTagger, _rules_for, _textblob
 from evenreel.language.tokens import split_words
 from tests.language.words import WORDS
 

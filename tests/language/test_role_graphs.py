@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from evenreel.errors import CorpusError
 from evenreel.language import Tagged, Token
-from evenreel.language.pattern import PatternTagger
 from evenreel.language.role_graphs import NO_WORD, ROLES, role_graph, role_graph_of_json
+from evenreel.language.taggers import PatternTagger
 from evenreel.types import RoleGraph
 from tests.language.words import WORDS
 

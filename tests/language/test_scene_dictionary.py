@@ -11,10 +11,10 @@ from hypothesis import given as for_all
 from hypothesis import strategies
 
 from evenreel.errors import UsageError
-from evenreel.language.pattern import PatternTagger
 from evenreel.language.scene_dictionary import SceneDictionary, dictionary_of, given, mine, packaged
 from evenreel.language.scene_elements import Elements, MiningSettings, read_elements
 from evenreel.language.synonyms import Synonyms
+from evenreel.language.taggers import PatternTagger
 
 EVERY = MiningSettings("pattern", min_captions=1)
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.language.scramble import VOWELS, babbled, scrambled
+from evenreel.language.wording import VOWELS, babbled, scrambled
 
 seeds = st.integers(0, 99)
 

@@ -13,7 +13,7 @@ import pytest
 from evenreel.errors import UsageError
 from evenreel.language import annotate, load_tagger
 from evenreel.language.folding import dictionary
-from evenreel.language.spacy_tagger import SpacyTagger
+from evenreel.language.taggers import SpacyTagger
 
 WORDS = {"dogs": ("NNS", "dog"), "run": ("VBP", "run"), "Dogs": ("NNS", "")}
 
@@ -82,7 +82,7 @@ def test_auto_takes_it_where_a_model_is_installed() -> None:
 
 def test_auto_is_the_pattern_tagger_without_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "spacy", None)
-    monkeypatch.setattr("evenreel.language.spacy_tagger.find_spec", lambda _: None)
+    monkeypatch.setattr("evenreel.language.taggers.find_spec", lambda _: None)
     assert load_tagger().name.startswith("pattern")
     with pytest.raises(UsageError, match=r"needs spaCy and an English model: `pip install"):
         load_tagger("spacy")

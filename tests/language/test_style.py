@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
 from evenreel.language import load_tagger
-from evenreel.language.style import EDITS, paraphrased, restyled, toggle_marks
 from evenreel.language.tokens import split_words
-from evenreel.language.wording import Wording, wording
+from evenreel.language.wording import EDITS, Wording, paraphrased, restyled, toggle_marks, wording
 from evenreel.planted import vocabulary
 
 TAGGER = load_tagger("pattern")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evenreel.errors import UsageError
-from evenreel.language.word_vectors import read_word_vectors
+from evenreel.language.wording import read_word_vectors
 
 GLOVE = "the 0.5 -1 2\nat name 1 1 1\ncat 3 4 5e-1 \nnaïve 7 8 9\ncat 0 0 0\n"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from evenreel.errors import EncoderError, EvenreelError
-from evenreel.features.folder import remove_leftovers
+from evenreel.features.manifest import remove_leftovers
 from evenreel.library import repair, verify
 from tests.in_process import run_here
 from tests.library.videos import write_folder, write_video

@@ -13,7 +13,7 @@ import polars as pl
 
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus import make_corpus
-from evenreel.features.graphs import with_graphs
+from evenreel.features.load import with_graphs
 from evenreel.matchers import build_matcher
 from evenreel.papers import CorpusPart, Model, part_of, study_recipe
 from evenreel.types import Corpus, TextFeatures, VideoFeatures

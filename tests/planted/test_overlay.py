@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from benchmarks.planted import showing
 from evenreel.cli.app import app
 from evenreel.corpus import load_corpus
-from evenreel.corpus.distractors import OVERLAYS
+from evenreel.corpus.counterparts import OVERLAYS
 from evenreel.errors import CorpusError, UsageError
 from evenreel.planted import (
     PlantedClip,

@@ -10,11 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.shifts.world import PERTURBATIONS, subject_of
-from evenreel.edits.corruptions.high import insertion, scrambling, style
-from evenreel.edits.corruptions.low import elastic, gaussian_noise, impulse_noise
-from evenreel.edits.corruptions.middle import GREY, guidance, occlusion
-from evenreel.edits.corruptions.original import Original
-from evenreel.edits.corruptions.settings import STRENGTHS
+from evenreel.edits.corruptions import (
+    GREY,
+    Original,
+    elastic,
+    gaussian_noise,
+    guidance,
+    impulse_noise,
+    insertion,
+    occlusion,
+    scrambling,
+    style,
+)
+from evenreel.edits.settings import STRENGTHS
 from evenreel.planted import plan_corpus
 from evenreel.planted.draw import draw_frame
 from evenreel.types import Pixels

@@ -14,7 +14,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from evenreel.corpus import load_corpus
-from evenreel.corpus.distractors import VOICEOVERS
+from evenreel.corpus.counterparts import VOICEOVERS
 from evenreel.errors import CorpusError, UsageError
 from evenreel.media import open_video, parse_rule
 from evenreel.planted import PlantedCorpus, PlantSettings, SceneRanges, described, edited, plan_corpus, write_corpus

@@ -11,7 +11,7 @@ import pytest
 
 from evenreel.corpus import save_corpus, select
 from evenreel.debias.strata import adjusted_strata
-from evenreel.features.stored.store import StoredSettings, store_features
+from evenreel.features.stored import StoredSettings, store_features
 from evenreel.papers import study_recipe
 from evenreel.training.data.material import load_material
 from evenreel.training.ensemble.members import train_recipe

@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 
 from evenreel.corpus import save_corpus, save_texts
+from evenreel.corpus.counterparts import GeneratedClip, Generator, pair_clips
 from evenreel.corpus.formats.registry import FORMATS
-from evenreel.corpus.pairing import GeneratedClip, Generator, pair_clips
 from evenreel.types import Corpus
 from tests.corpus.formats.test_official import textvr, vitevqa
 from tests.library.videos import write_video

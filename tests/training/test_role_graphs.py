@@ -17,8 +17,8 @@ from evenreel.cli.train.files import inputs_of
 from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.errors import UsageError
 from evenreel.evaluation import load_scores
-from evenreel.features.graphs import graphs_of
-from evenreel.features.stored.store import StoredSettings, store_features
+from evenreel.features.load import graphs_of
+from evenreel.features.stored import StoredSettings, store_features
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.data.material import load_material

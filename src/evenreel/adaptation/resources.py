@@ -16,7 +16,7 @@ from evenreel.adaptation.prepared import PreparedSource
 from evenreel.adaptation.settings import AdaptSettings
 from evenreel.adaptation.stream import EncodeTexts, joined, taken, with_room
 from evenreel.adaptation.titan.pseudo_labels import Resources
-from evenreel.features.graphs import graphs_of
+from evenreel.features.load import graphs_of
 from evenreel.language.tokens import Tagged, Tagger
 from evenreel.matchers.matcher import Matcher
 from evenreel.types import Encoder, FloatArray, TextFeatures, VideoFeatures

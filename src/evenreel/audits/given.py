@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from evenreel.audits.settings import EDITED, TEXTS, AuditSettings
 from evenreel.config import check_named, check_settings_kind
-from evenreel.corpus.accepted import CorpusLike, as_corpus
+from evenreel.corpus.folder import CorpusLike, as_corpus
 from evenreel.evaluation.scores import ScoresLike, as_scores
 from evenreel.types import Corpus, ScoreBlocks
 

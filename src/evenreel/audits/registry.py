@@ -19,7 +19,7 @@ from evenreel.audits.source.audit import audit_source
 from evenreel.audits.source.confounds import audit_confounds
 from evenreel.audits.statistics.permuted import BOTH
 from evenreel.config import check_kind, one_or_more
-from evenreel.corpus.accepted import CorpusLike
+from evenreel.corpus.folder import CorpusLike
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.intervals import Clusters, clusters_of
 from evenreel.evaluation.scores import ScoresLike

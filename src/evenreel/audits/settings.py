@@ -12,7 +12,7 @@ from evenreel.evaluation.metrics import RESAMPLING
 
 if TYPE_CHECKING:
     from evenreel.audits.length.tail import TailClasses
-    from evenreel.corpus.accepted import CorpusLike
+    from evenreel.corpus.folder import CorpusLike
     from evenreel.evaluation.scores import ScoresLike
     from evenreel.types import ScoreBlocks
 
@@ -70,7 +70,7 @@ class AuditInputs:
         check_named(self.edited, "edited", *EDITED)
         check_named(self.edited_texts, *TEXTS)
         if self.train is not None:
-            from evenreel.corpus.accepted import as_corpus  # settings are read for a --help, without tables
+            from evenreel.corpus.folder import as_corpus
 
             object.__setattr__(self, "train", as_corpus(self.train, "train"))
 

@@ -7,9 +7,8 @@ from functools import partial
 
 from evenreel.encoders import load_encoder
 from evenreel.errors import EncoderError, FeaturesError
-from evenreel.features.load import FoundClips
-from evenreel.features.sentences import Sentences
-from evenreel.features.stored.clips import StoredClips
+from evenreel.features.load import FoundClips, Sentences
+from evenreel.features.stored import StoredClips
 from evenreel.features.word_changes import WordChanges, changed_windows, with_changed_words
 from evenreel.progress import Progress
 from evenreel.types import Encoder, VideoFeatures

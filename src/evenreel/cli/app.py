@@ -151,14 +151,14 @@ SEARCH, MEASURE = "Search your videos", "Measure, audit and train"
 CORPUS = {
     "import": Command("evenreel.cli.corpus.command:import_corpus"),
     "info": Command("evenreel.cli.corpus.command:info_corpus"),
-    "classes": Command("evenreel.cli.corpus.classes:find_classes"),
-    "pair": Command("evenreel.cli.corpus.counterparts:pair"),
-    "prompts": Command("evenreel.cli.corpus.counterparts:prompts"),
-    "mix": Command("evenreel.cli.corpus.counterparts:mix"),
-    "domains": Command("evenreel.cli.corpus.domains:domains"),
-    "edit": Command("evenreel.cli.corpus.edited_clips:edit_corpus"),
-    "corrupt": Command("evenreel.cli.corpus.corrupt:corrupt_corpus"),
-    "equalise": Command("evenreel.cli.corpus.equalise:equalise_corpus"),
+    "classes": Command("evenreel.cli.corpus.command:find_classes"),
+    "pair": Command("evenreel.cli.corpus.command:pair"),
+    "prompts": Command("evenreel.cli.corpus.command:prompts"),
+    "mix": Command("evenreel.cli.corpus.command:mix"),
+    "domains": Command("evenreel.cli.corpus.command:domains"),
+    "edit": Command("evenreel.cli.corpus.command:edit_corpus"),
+    "corrupt": Command("evenreel.cli.corpus.command:corrupt_corpus"),
+    "equalise": Command("evenreel.cli.corpus.command:equalise_corpus"),
     "overview": Command("evenreel.cli.corpus.overview:overview_corpus"),
 }
 SAVED = {

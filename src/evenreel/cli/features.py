@@ -59,12 +59,7 @@ class TowerChoice:
     accept_licence: bool = False
 
     def load(self) -> LoadedEncoder:
-        """Load the model and its processors.
-
-        Raises:
-            EncoderError: it cannot be loaded.
-            UsageError: there is no such device or precision, or it cannot do it.
-        """
+        """Load the model and its processors."""
         from evenreel.encoders import load_encoder
 
         return load_encoder(self.model, device=self.device, precision=self.precision)
@@ -114,11 +109,7 @@ class StoredChoice:
             raise UsageError("--name and --ids are about features of others; give these with --stored STREAM=PLACE.")
 
     def settings(self, frames: int | None) -> StoredSettings:
-        """Make the settings of reading the features, at most so many frames of each clip; None for all.
-
-        Raises:
-            UsageError: a stream is not named as STREAM=PLACE, ids are given without an .npy, or a name cannot be used.
-        """
+        """Make the settings of reading the features, at most so many frames of each clip; None for all."""
         from evenreel.features import StoredSettings
 
         streams: dict[str, list[Path]] = {}

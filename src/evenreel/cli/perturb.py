@@ -52,7 +52,7 @@ class CaptionEdit:
 
     def __post_init__(self) -> None:
         from evenreel.language.composition.edits import EDITS as COMPOSED
-        from evenreel.language.style import EDITS
+        from evenreel.language.wording import EDITS
 
         known = (*EDITS, *COMPOSED, PARAPHRASED, CONTROL)
         if self.edit not in known:
@@ -63,21 +63,17 @@ class CaptionEdit:
             raise UsageError("--pattern and --paraphrases go with --edit paraphrased; leave them out.")
 
     def texts(self, corpus: Corpus) -> list[str]:
-        """Edit the captions of a corpus, in their order.
-
-        Raises:
-            UsageError: a pattern has no place for the caption, the table cannot be read, or there is no such tagger.
-        """
+        """Edit the captions of a corpus, in their order."""
         from evenreel.language import load_tagger
         from evenreel.language.composition.edits import EDITS as COMPOSED
         from evenreel.language.composition.edits import recomposed
-        from evenreel.language.style import paraphrased, restyled, toggle_marks
+        from evenreel.language.wording import paraphrased, restyled, toggle_marks
 
         texts = corpus.captions["text"].to_list()
         if self.edit == CONTROL:
             return [*map(toggle_marks, texts)]
         if self.paraphrases is not None:
-            from evenreel.corpus.paraphrases import read_paraphrases
+            from evenreel.corpus.formats.plain_tables import read_paraphrases
 
             given = read_paraphrases(self.paraphrases, corpus)
             return [
@@ -104,8 +100,8 @@ def perturb(
     import polars as pl
 
     from evenreel.corpus import make_corpus, save_corpus
-    from evenreel.corpus.annotation import copy_class_names
-    from evenreel.language.style import differ_in_words
+    from evenreel.corpus.tables import copy_class_names
+    from evenreel.language.wording import differ_in_words
 
     folder = clips.folder
     if any((out / name).exists() for name in ("clips.parquet", "captions.parquet")):

@@ -89,11 +89,7 @@ class FitOptions:
     changes: Annotated[tuple[str, ...], OptionForm("--set")] = ()
 
     def load(self) -> PrepareSettings:
-        """Read the settings; --set goes before --steps and --seed, and these before the file.
-
-        Raises:
-            RecipeError: the file cannot be read, or a value cannot be followed.
-        """
+        """Read the settings; --set goes before --steps and --seed, and these before the file."""
         from evenreel.adaptation.settings_files import load_prepare_settings
 
         named = [] if self.steps is None else [f"causal_fit.steps={self.steps}", f"flow.steps={self.steps}"]
@@ -169,11 +165,7 @@ class _Source:
 
 
 def _own_folder(name: str) -> Path:
-    """The folder of a checkpoint that can be written to.
-
-    Raises:
-        CheckpointError: it is one of the hub, whose copy in the cache is not ours to change.
-    """
+    """The folder of a checkpoint that can be written to."""
     from evenreel.extras import HUB_ID, named_folder
 
     folder = named_folder(name)

@@ -12,7 +12,7 @@ from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.options import LICENCE_HELP, CorpusClips, JsonOption, from_settings
 from evenreel.cli.progress import bars
 from evenreel.cli.show_library import console, list_aside, print_json, safe, table_of
-from evenreel.edits.corruptions.settings import CorruptionSettings
+from evenreel.edits.settings import CorruptionSettings
 
 if TYPE_CHECKING:
     from evenreel.evaluation import EvaluationSettings, Interval

@@ -85,9 +85,6 @@ def actions_of(corpus: Corpus) -> Actions:
     A clip of one verb is one action, on its first noun (in EPIC-KITCHENS-100 the one that it is annotated with). In a
     clip of several verbs each takes an equal part of the length, and goes with every noun. A clip without a verb class
     has no action.
-
-    Raises:
-        CorpusError: no clip has a verb class.
     """
     lengths, unit = clip_lengths(corpus)
     numbers: dict[tuple[int, int], int] = {}

@@ -1,30 +1,32 @@
-"""Two corpora joined to one: a source domain to train on, and a target domain to adapt to and test on.
-
-Clips of the source keep their splits, those of the target are the split `test`: a recipe trains on the source alone,
-and `--split test` is the target. Paths stay as they are, so that the features of each corpus are found in its own
-folder.
-"""
+"""Domains of clips: where their texts and videos are from, and how many there are of each."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from evenreel.corpus.annotation import CLASS_NAMES, copy_class_names, drop_class_names
 from evenreel.corpus.folder import load_corpus, save_corpus
-from evenreel.corpus.formats.msrvtt import FULL
-from evenreel.corpus.formats.tgif import OFFICIAL
+from evenreel.corpus.formats.captions import FULL
+from evenreel.corpus.formats.captions import TGIF_OFFICIAL as OFFICIAL
 from evenreel.corpus.imported import Notice, some
 from evenreel.corpus.on_screen import load_texts, save_texts
-from evenreel.corpus.summary import split_counts
-from evenreel.corpus.tables import CLASSES, make_corpus
+from evenreel.corpus.summary import SplitCounts, split_counts
+from evenreel.corpus.tables import CLASS_NAMES, CLASSES, copy_class_names, drop_class_names, make_corpus
 from evenreel.errors import CorpusError
 from evenreel.parquet_files import read_table
 from evenreel.types import Corpus
+
+# Two corpora joined to one: a source domain to train on, and a target domain to adapt to and test on.
+#
+# Clips of the source keep their splits, those of the target are the split `test`: a recipe trains on the source alone,
+# and `--split test` is the target. Paths stay as they are, so that the features of each corpus are found in its own
+# folder.
 
 SOURCE, TARGET = "source", "target"
 """Values of the column `domain`."""
@@ -302,3 +304,67 @@ def _stacked(tables: Sequence[pl.DataFrame], name: str) -> pl.DataFrame:
             f"The tables {name} of both have columns of one name that hold different things ({some(differing)}); "
             "rename or drop them in one of the two."
         ) from error
+
+
+# Counts of the captions and words that the source and the target domain of a corpus have in common.
+
+_WORD = re.compile(r"\w+(?:['’-]\w+)*")
+
+
+@dataclass(frozen=True)
+class DomainCounts:
+    """Counts of a source and a target domain, and of what they have in common.
+
+    Attributes:
+        source, target: numbers of clips and captions of each domain.
+        shared_captions: captions of the target that the source has too, but for case and spaces.
+        source_words, target_words, shared_words: numbers of different words, in small letters.
+        known_percent: percent of the target's different words that the source has too; None without captions.
+        known_in_text_percent: the same percentage with each word counted as often as it occurs.
+    """
+
+    source: SplitCounts
+    target: SplitCounts
+    shared_captions: int
+    source_words: int
+    target_words: int
+    shared_words: int
+    known_percent: float | None
+    known_in_text_percent: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts as a dictionary that JSON can hold."""
+        return asdict(self)
+
+
+def domain_counts(corpus: Corpus) -> DomainCounts:
+    """Count the captions and words that the source and target domain of a corpus have in common.
+
+    >>> from evenreel.corpus import make_corpus
+    >>> clips = pl.DataFrame({"clip_id": ["a", "b"], "domain": ["source", "target"]})
+    >>> captions = pl.DataFrame({"caption_id": ["0", "1"], "clip_id": ["a", "b"], "text": ["a red cat", "a cat naps"]})
+    >>> counts = domain_counts(make_corpus(clips, captions))
+    >>> counts.shared_words, counts.target_words, round(counts.known_percent, 1)
+    (2, 3, 66.7)
+    """
+    clips = Counter(corpus.clips["domain"])
+    source, target = (_captions(corpus, domain) for domain in (SOURCE, TARGET))
+    first, second = (Counter(word for text in texts for word in _WORD.findall(text)) for texts in (source, target))
+    shared, there = first.keys() & second.keys(), set(source)
+    return DomainCounts(
+        source=SplitCounts(clips[SOURCE], len(source)),
+        target=SplitCounts(clips[TARGET], len(target)),
+        shared_captions=sum(text in there for text in target),
+        source_words=len(first),
+        target_words=len(second),
+        shared_words=len(shared),
+        known_percent=100 * len(shared) / len(second) if second else None,
+        known_in_text_percent=100 * sum(second[word] for word in shared) / second.total() if second else None,
+    )
+
+
+def _captions(corpus: Corpus, domain: str) -> list[str]:
+    """Captions of the clips of a domain, in small letters with single spaces."""
+    own = corpus.clips.filter(pl.col("domain") == domain)["clip_id"]
+    texts = corpus.captions.filter(pl.col("clip_id").is_in(own.implode()))["text"]
+    return [" ".join(text.lower().split()) for text in texts]

@@ -1,17 +1,20 @@
-"""A corpus on disk: a folder with `clips.parquet` and `captions.parquet`."""
+"""Corpora in folders, and what is taken for a corpus: the record, a path, or tables of any library."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import os
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
+from typing import TypeAlias
 
 import polars as pl
 
 from evenreel.config import as_path, check_corpus
-from evenreel.corpus.tables import make_corpus
+from evenreel.corpus.tables import TableLike, as_dataframe, make_corpus
 from evenreel.errors import CorpusError
 from evenreel.files import make_folder, sync_file, sync_folder
 from evenreel.parquet_files import read_table
@@ -85,7 +88,7 @@ def load_corpus(folder: str | PathLike[str]) -> Corpus:
 
 
 def _of_table(path: Path) -> Corpus:
-    from evenreel.corpus.formats.plain_tables import read_tables  # few corpora are one
+    from evenreel.corpus.formats.plain_tables import read_tables
 
     read = read_tables([path])
     for one in read.notices:
@@ -115,3 +118,53 @@ def _part(folder: Path, name: str) -> Path:
 
 def _digest(path: Path) -> str:
     return sha256(path.read_bytes()).hexdigest()
+
+
+# What is taken for a corpus: the record, a path, or tables of any library.
+
+CorpusLike: TypeAlias = "Corpus | str | os.PathLike[str] | TableLike | Mapping[str, TableLike]"
+"""What is taken for a corpus: a `Corpus`; the path of one, or of a table of captions; a table (`TableLike`) with a
+row a caption, such as a DataFrame of pandas; or the two tables of one, `{"clips": clips, "captions": captions}`."""
+
+HOW_CORPUS = "give a Corpus, the path of one, or a table of captions with the columns clip_id and text"
+_TABLES = {"clips", "captions"}
+_accepted_logger = logging.getLogger(__name__)
+
+
+def as_corpus(given: CorpusLike, name: str = "corpus", notice: Callable[[str], object] | None = None) -> Corpus:
+    """Convert what stands for a corpus to a `Corpus`; a `Corpus` stays what it is.
+
+    A table of captions has a column `clip_id` and a column `text`, or others by the names that `evenreel corpus import
+    table` knows, and perhaps `caption_id`; without it captions are called `CLIP#0`, `CLIP#1` and so on. Clips and
+    captions keep the order in which the table names them.
+
+    Args:
+        given: a corpus, a path, or tables; see `CorpusLike`.
+        name: name of the argument, for messages.
+        notice: called with sentences on what was read; None to log them.
+
+    Raises:
+        UsageError: it is nothing of these.
+        CorpusError: it breaks a rule of `make_corpus`, or cannot be read.
+
+    >>> corpus = as_corpus({"clip_id": ["a", "b"], "text": ["a ball rolls", "a box"]})
+    >>> corpus.captions["caption_id"].to_list()
+    ['a#0', 'b#0']
+    """
+    if isinstance(given, Corpus):
+        return given
+    if isinstance(given, (str, os.PathLike)):
+        return load_corpus(given)
+    if isinstance(given, Mapping) and "captions" in given and set(given) <= _TABLES:
+        tables = {part: as_dataframe(table, f"{name}[{part!r}]", "give a table") for part, table in given.items()}
+        if "clips" in tables:
+            return make_corpus(tables["clips"], tables["captions"])
+        captions = tables["captions"]
+    else:
+        captions = as_dataframe(given, name, HOW_CORPUS)
+    from evenreel.corpus.formats.plain_tables import from_captions
+
+    read = from_captions({name: captions})
+    for one in read.notices:
+        (notice or (lambda sentence: _accepted_logger.warning("%s: %s", name, sentence)))(one.sentence)
+    return read.corpus

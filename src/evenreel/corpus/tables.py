@@ -1,16 +1,155 @@
-"""The two tables of a corpus, clips and captions: their columns, the rules that they must keep, and parts of them."""
+"""Tables of a corpus: clips and captions, their columns, what is taken for a table, classes, splits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+from polars import selectors
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
-from evenreel.config import check_corpus, check_kind
-from evenreel.corpus.dataframes import TableLike, as_dataframe, as_ids
-from evenreel.errors import CorpusError
+from evenreel.config import check_corpus, check_kind, described
+from evenreel.errors import CorpusError, UsageError
+from evenreel.files import replacing, write_durably
 from evenreel.types import Corpus
+
+# Texts in csv files, escaped so that a spreadsheet does not run them as formulas.
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_MARK = "'"
+
+
+def as_cell(text: str) -> str:
+    """Escape a text for a csv: put an apostrophe before what a spreadsheet would run as a formula.
+
+    >>> as_cell("=1+1"), as_cell("a dog"), from_cell(as_cell("'tis")), from_cell("'tis")
+    ("'=1+1", 'a dog', "'tis", "'tis")
+    """
+    return _MARK + text if text.startswith((*_FORMULA, _MARK)) else text
+
+
+def from_cell(cell: str) -> str:
+    """Remove the apostrophe that `as_cell` put before a text; return other texts as they are."""
+    return cell[1:] if cell.startswith(_MARK) and cell[1:].startswith((*_FORMULA, _MARK)) else cell
+
+
+# Tables of other libraries, as polars reads them.
+#
+# pandas, pyarrow, DuckDB and their like are never imported: their tables hand themselves over by Arrow's PyCapsule
+# interface, `__arrow_c_stream__`.
+
+INDEX = "__index_level_"
+"""First letters of the columns that an index of pandas without a name becomes."""
+
+
+@runtime_checkable
+class ArrowTable(Protocol):
+    """Table that hands itself over by Arrow: a DataFrame of pandas (2.2 or later), a table of pyarrow."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the table as a capsule of an Arrow stream."""
+
+
+TableLike: TypeAlias = (
+    "pl.DataFrame | pl.LazyFrame | ArrowTable | Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]]"
+)
+"""What is taken as a table: a DataFrame or LazyFrame of polars, a DataFrame of pandas or another `ArrowTable`, columns
+by name, or a list of rows that are dictionaries."""
+
+
+class _ArrowStream:
+    """A table's Arrow stream alone: of a DataFrame of pandas as such, polars leaves the index out."""
+
+    def __init__(self, table: ArrowTable) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def is_dataframe(given: object) -> bool:
+    """Return whether something is a table with columns by name, of polars or of another library; a Series is none.
+
+    >>> is_dataframe(pl.DataFrame({"a": [1]})), is_dataframe(pl.Series([1])), is_dataframe([[1.0]])
+    (True, False, False)
+    """
+    if isinstance(given, (pl.DataFrame, pl.LazyFrame)):
+        return True
+    by_arrow = hasattr(given, "__arrow_c_stream__") or hasattr(given, "__dataframe__")
+    return by_arrow and hasattr(given, "columns") and not isinstance(given, type)
+
+
+def as_dataframe(given: object, name: str, remedy: str, *, keep_index: bool = False) -> pl.DataFrame:
+    """Convert a table of any kind (`TableLike`) to a DataFrame of polars; classes of text become text.
+
+    >>> as_dataframe([{"clip_id": "a"}, {"clip_id": "b", "split": "test"}], "clips", "give a table").rows()
+    [('a', None), ('b', 'test')]
+    """
+    try:
+        table = _converted(given)
+    except ImportError as error:
+        raise UsageError(
+            f"{name} is {described(given)}, whose library needs {error.name or 'another one'} to hand it over; install "
+            "that, or give a polars DataFrame."
+        ) from error
+    except Exception as error:  # whatever a library raises for a table that it cannot hand over
+        raise UsageError(
+            f"{name} is {described(given)} that cannot be read ({_first_words(error)}); {remedy}."
+        ) from error
+    if table is None:
+        raise UsageError(f"{name} is {described(given)}; {remedy}.")
+    if not keep_index:
+        table = table.select(name for name in table.columns if not name.startswith(INDEX))
+    return table.with_columns((selectors.categorical() | selectors.enum()).cast(pl.String))
+
+
+def as_ids(values: pl.Series) -> pl.Series:
+    """Convert a column of ids to text; whole numbers that are held as 12.0, as where one is missing, are 12.
+
+    >>> as_ids(pl.Series([12.0, None, float("nan")])).to_list(), as_ids(pl.Series([12.0, 0.5])).to_list()
+    (['12', None, None], ['12.0', '0.5'])
+    """
+    if values.dtype.is_float():
+        values = values.fill_nan(None)
+        whole = values.cast(pl.Int64, strict=False)
+        values = whole if whole.eq_missing(values).all() else values
+    return values.cast(pl.String)
+
+
+def _converted(given: object) -> pl.DataFrame | None:
+    """The table in polars; None where it is none."""
+    if isinstance(given, pl.DataFrame):
+        return given
+    if isinstance(given, pl.LazyFrame):
+        return given.collect()
+    if is_dataframe(given):
+        if not isinstance(given, ArrowTable):
+            raise ValueError("its library is too old to hand it over by Arrow; pandas does so from 2.2 on")
+        return pl.DataFrame(_ArrowStream(given))
+    if isinstance(given, Mapping) and given and all(map(_is_column, given.values())):
+        return pl.DataFrame({str(name): column for name, column in given.items()})
+    rows = isinstance(given, (list, tuple)) and given and all(isinstance(row, Mapping) for row in given)
+    return pl.DataFrame(given, infer_schema_length=None) if rows else None  # type: ignore[arg-type]
+
+
+def _is_column(given: object) -> bool:
+    return hasattr(given, "__len__") and hasattr(given, "__getitem__") and not isinstance(given, (str, bytes, Mapping))
+
+
+def _first_words(error: Exception) -> str:
+    """What an error of another library says first, as a part of a sentence."""
+    words = str(error.args[0] if error.args else type(error).__name__)
+    return words.strip().splitlines()[0].partition(". ")[0].rstrip(".") if words.strip() else type(error).__name__
+
+
+# The two tables of a corpus, clips and captions: their columns, the rules that they must keep, and parts of them.
 
 CLASSES = pl.List(pl.Int32)
 
@@ -240,3 +379,117 @@ def _repeated(table: pl.DataFrame, name: str, column: str) -> Iterator[str]:
 def _rows(mask: pl.Series) -> Iterator[int]:
     """Numbers of the rows that are True."""
     yield from mask.fill_null(False).arg_true()
+
+
+# Verb and noun classes found in the words of captions: put into a corpus's tables, named in `classes.parquet`.
+
+CLASS_NAMES = "classes.parquet"
+
+Sets = Sequence[Sequence[int]]
+
+
+def with_classes(
+    corpus: Corpus, captions: tuple[Sets, Sets], clips: Mapping[str, tuple[Sequence[int], Sequence[int]]]
+) -> Corpus:
+    """Return a copy of a corpus with other verb and noun classes."""
+    none: tuple[Sequence[int], Sequence[int]] = ([], [])
+    of_clips = [clips.get(clip, none) for clip in corpus.clips["clip_id"]]
+    return make_corpus(
+        corpus.clips.with_columns(
+            pl.Series(name, [classes[side] for classes in of_clips], dtype=CLASSES)
+            for side, name in enumerate(("verb_classes", "noun_classes"))
+        ),
+        corpus.captions.with_columns(
+            pl.Series(name, [list(one) for one in captions[side]], dtype=CLASSES)
+            for side, name in enumerate(("verb_classes", "noun_classes"))
+        ),
+    )
+
+
+def drop_class_names(folder: Path) -> None:
+    """Delete `classes.parquet`, the names of verb and noun classes, from a corpus folder if it is there."""
+    try:
+        (folder / CLASS_NAMES).unlink(missing_ok=True)
+    except OSError as error:
+        raise CorpusError(f"{folder / CLASS_NAMES} of an earlier corpus cannot be removed ({error}).") from error
+
+
+def copy_class_names(origin: Path, folder: Path) -> None:
+    """Copy the names of verb and noun classes (`classes.parquet`) from one corpus folder to another.
+
+    Where `origin` has none, those in `folder` are deleted.
+    """
+    if not (origin / CLASS_NAMES).is_file():
+        drop_class_names(folder)
+        return
+    try:
+        write_durably(folder / CLASS_NAMES, (origin / CLASS_NAMES).read_bytes())
+    except OSError as error:
+        raise CorpusError(f"The names of the classes cannot be written to {folder} ({error}).") from error
+
+
+def save_class_names(folder: Path, verbs: Sequence[str], nouns: Sequence[str], tagger: str) -> None:
+    """Write `classes.parquet`: the name of each verb and noun class and the tagger that found it."""
+    rows = [
+        (kind, number, name, tagger)
+        for kind, names in (("verb", verbs), ("noun", nouns))
+        for number, name in enumerate(names)
+    ]
+    table = pl.DataFrame(rows, schema=["kind", "number", "name", "tagger"], orient="row")
+    try:
+        with replacing(folder / CLASS_NAMES) as part:
+            table.write_parquet(part)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise CorpusError(f"The names of the classes cannot be written to {folder} ({error}).") from error
+
+
+# New splits of a corpus, drawn at random, which keep a video in one part.
+
+_MARKS = (("clip ", "clip_id"), ("clip ", "pair_id"), ("path ", "path"))
+"""Columns by which clips belong together; ids and paths are different names."""
+
+
+def split_corpus(corpus: Corpus, shares: Mapping[str, float], seed: int) -> Corpus:
+    """Assign the clips of a corpus to new splits at random.
+
+    Clips of one video (equal `path`) stay together, and so do a real clip and those generated after it (`pair_id`), as
+    a model that was trained on one of them has seen the others.
+
+    Args:
+        corpus: corpus to copy; splits that it has are replaced.
+        shares: share of the videos by split, which sum to 1, such as `{"train": 0.8, "test": 0.2}`.
+        seed: seed of the random order.
+
+    Raises:
+        CorpusError: the shares are not above 0, or do not sum to 1.
+        UsageError: an argument is of the wrong kind.
+    """
+    check_corpus(corpus)
+    remedy = "give a share for each split, {'train': 0.8, 'test': 0.2}"
+    check_kind(shares, Mapping, "shares", remedy)
+    for name, share in shares.items():
+        check_kind(share, Real, f"shares[{name!r}]", remedy)
+    check_kind(seed, Integral, "seed", "give a whole number")
+    if not (shares and min(shares.values()) >= 0 and abs(sum(shares.values()) - 1) <= 1e-9):  # so that NaN fails
+        raise CorpusError(f"The shares of the splits are {dict(shares)}; they must not be negative and sum to 1.")
+    group = _groups(corpus.clips)
+    count = group.max() + 1
+    order = np.random.default_rng(seed).permutation(count)
+    edges = np.round(np.cumsum([0.0, *shares.values()]) * count).astype(int)
+    names = np.empty(count, dtype=object)
+    for name, start, stop in zip(shares, edges, edges[1:], strict=False):
+        names[order[start:stop]] = name
+    column = pl.Series("split", names[group], dtype=pl.String)
+    return make_corpus(corpus.clips.with_columns(column), corpus.captions)
+
+
+def _groups(clips: pl.DataFrame) -> NDArray[np.int64]:
+    """A number for each of H clips, equal for those that share a video or a real clip, directly or through others."""
+    marks = pl.concat([prefix + clips[column] for prefix, column in _MARKS])
+    kept = marks.is_not_null().to_numpy()
+    mark = marks.drop_nulls().rank("dense").to_numpy().astype(np.int64) - 1
+    clip = np.tile(np.arange(clips.height), len(_MARKS))[kept]
+    size = clips.height + int(mark.max()) + 1
+    graph = sparse.coo_array((np.ones(len(mark)), (clip, clips.height + mark)), shape=(size, size))
+    labels = connected_components(graph, directed=False)[1][: clips.height]
+    return np.unique(labels, return_inverse=True)[1]

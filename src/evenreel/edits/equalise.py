@@ -1,36 +1,371 @@
-"""Equalising of a corpus: clips get one codec, frame rate and picture size, and the clips of a pair the same length.
-
-Generated clips have other rates, sizes, lengths and encoders than real ones, by which a ranking may prefer them. The
-paper on source bias leaves these differences in (Generative Ghost, Table 1).
-"""
+"""Clips of two kinds brought to one form: length, size, rate and codec, so that no ranking tells them by these."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from functools import partial
+from io import BytesIO
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from evenreel.config import usable_cores
-from evenreel.edits.common_form import common_form, form_notices, frame_counts
-from evenreel.edits.corpus_writer import CLIPS, ChangedClip, CorpusWriter
+from evenreel.config import MediaLimits, usable_cores
+from evenreel.corpus import select
+from evenreel.corpus.counterparts import (
+    Fuse,
+    GenerationRequest,
+    Setting,
+    captions_of_real,
+    file_name,
+    groups_of,
+    join_captions,
+    write_prompts,
+)
+from evenreel.edits.clips import CLIPS, ChangedClip, CorpusWriter
 from evenreel.edits.settings import EqualiseSettings
 from evenreel.errors import CorpusError, MediaError
-from evenreel.features.facts import FACTS, FactSettings, clip_facts
-from evenreel.features.folder import Ledger, remove_leftovers
-from evenreel.features.manifest import CorpusClip, clip_aside, clips_of
+from evenreel.features.facts import FACTS, ClipFacts, FactSettings, clip_facts
+from evenreel.features.manifest import NO_PATH, CorpusClip, Ledger, clip_aside, clips_of, remove_leftovers
 from evenreel.features.pool import TRANSIENT, ClipRun, SetAside, writer_lock
-from evenreel.files import file_at
-from evenreel.media.encode import Form
-from evenreel.media.workers import Worker, changed_while_reading, stamp
+from evenreel.files import file_at, write_durably
+from evenreel.media import Video, open_video
+from evenreel.media.encode import ClipEncoder, Form, even_sided, inner_size
+from evenreel.media.sampling import Part
+from evenreel.media.workers import Message, Worker, changed_while_reading, stamp
 from evenreel.progress import Progress, stretch_of
-from evenreel.types import Corpus
+from evenreel.types import CAMERA, Corpus, Pixels
+
+# Choice of a common form (frame rate, size, length) for all clips of a corpus that invents no pictures.
+
+_RATES = 1001  # largest denominator of a rate: 30000/1001 and its kin
+_ROUNDING_S = 1e-3  # a length in a header is rounded to a unit of its time base
+
+
+def common_form(corpus: Corpus, facts: ClipFacts, settings: EqualiseSettings) -> Form:
+    """Choose the common form of all clips: by the settings, else the lowest frame rate and size among groups' medians.
+
+    A group is real clips, or the clips of a generator in a setting. A median is that of a real clip, not the middle
+    between two.
+    """
+    table = grouped(corpus, facts)
+    if table.is_empty():
+        raise CorpusError("The video of no clip can be read; name the folder that their paths begin in (--videos).")
+    fps = settings.fps or _lowest(table, "fps")
+    if fps is None:
+        raise CorpusError("The headers of the videos tell no frame rate; give one (--fps).")
+    smallest = (
+        table.with_columns(aspect=pl.col("width") / pl.col("height"))
+        .group_by("group", maintain_order=True)
+        .agg(pl.col("height", "aspect").quantile(0.5, "lower"))
+        .sort("height", maintain_order=True)
+    )
+    height = settings.height or _even(smallest["height"][0])
+    width = settings.width or _even(height * smallest["aspect"][0])
+    return Form(Fraction(fps).limit_denominator(_RATES), width, height, settings.fit, settings.crf)
+
+
+def frame_counts(
+    corpus: Corpus, facts: ClipFacts, form: Form, duration_s: float | None
+) -> tuple[dict[str, int], list[SetAside]]:
+    """Return the number of frames that each clip gets, by clip id, and clips set aside as shorter than `duration_s`."""
+    table = facts.table.select("clip_id", "duration_s").join(
+        corpus.clips.select("clip_id", "path", family=pl.coalesce("pair_id", "clip_id")), on="clip_id", how="left"
+    )
+    if duration_s is None:
+        shortest = table.with_columns(pl.col("duration_s").min().over("family"))
+        return {clip: _frames(length_s, form) for clip, length_s in shortest.select("clip_id", "duration_s").rows()}, []
+    counts, aside = {}, []
+    for clip, length_s, path in table.select("clip_id", "duration_s", "path").iter_rows():
+        if length_s + _ROUNDING_S < duration_s:
+            why = f"it is {length_s:.2f} s long, and {duration_s:g} s are asked for (--duration)"
+            aside.append(SetAside(clip, path, "failed", why))
+        else:
+            counts[clip] = _frames(duration_s, form)
+    return counts, aside
+
+
+def form_notices(corpus: Corpus, facts: ClipFacts, form: Form) -> Iterator[str]:
+    """Iterate over notices on what a common form invents, and on differences between groups that it leaves."""
+    table = grouped(corpus, facts)
+    if slower := table.filter(pl.col("fps") < float(form.fps) * 0.99).height:
+        yield f"Clips with fewer frames a second than {float(form.fps):.4g}, of which some are repeated: {slower:,}."
+    sizes = table.select("height", "width").rows()
+    inner = [inner_size(width, height, form) for height, width in sizes]
+    if smaller := sum(new[0] > old[0] for new, old in zip(inner, sizes, strict=True)):
+        yield f"Clips whose picture is enlarged to {form.width} x {form.height}: {smaller:,}."
+    if form.fit == "pad":
+        yield from _of_bars(table["group"], [size != (form.height, form.width) for size in inner])
+
+
+def _of_bars(groups: pl.Series, barred: list[bool]) -> Iterator[str]:
+    table = pl.DataFrame({"group": groups, "barred": barred})
+    shares = table.group_by("group", maintain_order=True).agg(pl.col("barred").mean() * 100)
+    if shares["barred"].n_unique() > 1:
+        listed = ", ".join(f"{group} {share:.0f} %" for group, share in shares.iter_rows())
+        yield (
+            f"Pictures of another shape get black bars, which tell groups apart: {listed} of the clips have some. "
+            "--fit crop leaves none, at the cost of their edges."
+        )
+
+
+def grouped(corpus: Corpus, facts: ClipFacts) -> pl.DataFrame:
+    """Add the column `group` to the facts of clips: the generator and its setting, and `camera` for real clips."""
+    names = groups_of(corpus)
+    group = pl.Series("group", [names.get(clip, CAMERA) for clip in facts.table["clip_id"]], dtype=pl.String)
+    return facts.table.with_columns(group)
+
+
+def _lowest(table: pl.DataFrame, column: str) -> float | None:
+    medians = table.drop_nulls(column).group_by("group").agg(pl.col(column).quantile(0.5, "lower"))
+    return None if medians.is_empty() else float(medians[column].to_numpy().min())
+
+
+def _frames(length_s: float, form: Form) -> int:
+    return max(1, math.floor((length_s + _ROUNDING_S) * form.fps))
+
+
+def _even(side: float) -> int:
+    return max(16, int(side) // 2 * 2)
+
+
+# Inputs of a video generator for each real clip: its captions as one text, a keyframe, or its first half.
+#
+# It lies in a folder, where every file appears whole or not at all, so that a run that was cut off goes on where it
+# stopped; files are called as `evenreel.corpus.counterparts.file_name` says:
+#
+#     prompts.csv             the requests, where the generator runs elsewhere
+#     keyframes/CLIP.png      with the setting `image`
+#     first_halves/CLIP.mp4   with the setting `video`
+
+READER = "evenreel.edits.equalise:ExcerptReader"
+PROMPTS, KEYFRAMES, FIRST_HALVES = "prompts.csv", "keyframes", "first_halves"
+_NO_CAPTION = "no caption says what it shows; give it one, or leave it out"
+
+
+@dataclass(frozen=True)
+class Conditioning:
+    """Settings of the input that a video generator is given for each clip.
+
+    Attributes:
+        setting: `text` is the fused captions alone; `image` a keyframe with them, `video` the first half of the clip.
+        videos: folder in which the paths of the clips begin.
+        split: split of the clips; None for all.
+        fuse: function that joins a clip's captions to one text; called for one clip at a time. A clip for which it
+            raises an error is set aside with that reason.
+        workers: number of reader processes; 0 means one for each core.
+        limits: limits of one clip.
+    """
+
+    setting: Setting = "text"
+    videos: Path = Path()
+    split: str | None = None
+    fuse: Fuse = join_captions
+    workers: int = 0
+    limits: MediaLimits = field(default_factory=MediaLimits)
+
+
+@dataclass(frozen=True)
+class PreparedRequests:
+    """Requests to a video generator that runs elsewhere, as they were written to a folder.
+
+    Attributes:
+        path: path of the csv of the requests.
+        requests: requests, one a clip, in the order of the corpus.
+        set_aside: clips without a request, with the reason.
+    """
+
+    path: Path
+    requests: tuple[GenerationRequest, ...]
+    set_aside: tuple[SetAside, ...]
+
+
+def prepare_requests(
+    corpus: Corpus,
+    out: str | Path,
+    given: Conditioning | None = None,
+    progress: Progress = lambda share: None,
+) -> PreparedRequests:
+    """Write the inputs of a generator that runs elsewhere: `prompts.csv`, and keyframes or first halves beside it."""
+    out, given = Path(out), given or Conditioning()
+    mirrored = corpus if given.split is None else select(corpus, split=given.split)
+    clips = {clip.clip_id: clip for clip in clips_of(mirrored)}
+    wanted = [(clips[clip_id], captions) for clip_id, captions in captions_of_real(mirrored).items()]
+    requests: dict[str, GenerationRequest] = {}
+    aside: dict[str, SetAside] = {}
+    fusing = Lock()  # a language model of the user's need not bear several threads
+
+    def request(maker: RequestMaker, real: tuple[CorpusClip, list[str]]) -> None:
+        clip, captions = real
+        with fusing:
+            prompt = _fused(captions, given.fuse)
+        requests[clip.clip_id] = maker.request(clip, prompt)
+
+    def set_aside(real: tuple[CorpusClip, list[str]], error: MediaError) -> None:
+        aside[real[0].clip_id] = clip_aside(real[0], error)
+
+    readers = given.workers or usable_cores()
+    ClipRun(partial(RequestMaker, out, given), request, set_aside, readers, progress).run(wanted)
+    order = [clip.clip_id for clip, _ in wanted]
+    ready = tuple(requests[clip_id] for clip_id in order if clip_id in requests)
+    write_prompts(out / PROMPTS, ready)
+    return PreparedRequests(out / PROMPTS, ready, tuple(aside[clip_id] for clip_id in order if clip_id in aside))
+
+
+def _fused(captions: Sequence[str], fuse: Fuse) -> str:
+    if not captions:
+        raise MediaError("failed", _NO_CAPTION)
+    try:
+        prompt = fuse(captions).strip()
+    except Exception as error:  # a language model may raise whatever it likes
+        raise MediaError("failed", f"its captions were not made one text: {type(error).__name__}: {error}") from error
+    if not prompt:
+        raise MediaError("failed", _NO_CAPTION)
+    return prompt
+
+
+class RequestMaker:
+    """Maker of requests to a video generator, one clip at a time; videos are read in a process that can be killed.
+
+    Args:
+        folder: folder for keyframes and first halves.
+        given: settings of the input.
+    """
+
+    def __init__(self, folder: Path, given: Conditioning) -> None:
+        self._folder, self._given = folder, given
+        self._worker = Worker(READER, {"limits": asdict(given.limits)}, given.limits)
+
+    def close(self) -> None:
+        """End the process that reads videos; a video that is being read fails."""
+        self._worker.close()
+
+    def request(self, clip: CorpusClip, prompt: str) -> GenerationRequest:
+        """Make the request for a clip; a keyframe or first half that is there is not made again."""
+        setting, name = self._given.setting, file_name(clip.clip_id)
+        keyframe = first_half = None
+        if setting == "image":
+            keyframe = self._excerpt("keyframe", clip, self._folder / KEYFRAMES / f"{name}.png")
+        if setting == "video":
+            first_half = self._excerpt("first_half", clip, self._folder / FIRST_HALVES / f"{name}.mp4")
+        return GenerationRequest(clip.clip_id, setting, prompt, keyframe, first_half)
+
+    def _excerpt(self, excerpt: str, clip: CorpusClip, place: Path) -> Path:
+        if not place.is_file():
+            if not clip.path:
+                raise MediaError(*NO_PATH)
+            found = self._read(excerpt, file_at(self._given.videos, clip.path), clip.part)
+            try:
+                write_durably(place, _png(found) if excerpt == "keyframe" else found.tobytes())
+            except OSError as error:
+                raise CorpusError(f"{place} cannot be written ({(error.strerror or str(error)).lower()}).") from error
+        return place
+
+    def _read(self, excerpt: str, video: Path, part: Part) -> Pixels:
+        """Return the worker's answer: pixels, the bytes of a file, or an empty array."""
+        found: Pixels = np.empty(0, np.uint8)
+        task = {"path": str(video), "part": [part.start_s, part.end_s], "excerpt": excerpt}
+        for _, array in self._worker.run(task):
+            found = found if array is None else array
+        return found
+
+
+def _png(pixels: Pixels) -> bytes:
+    from PIL import Image
+
+    held = BytesIO()
+    Image.fromarray(pixels).save(held, "PNG")
+    return held.getvalue()
+
+
+# What a video generator is given of a clip: a keyframe, or its first half.
+
+KEYFRAME_AT = Fraction(1, 5)  # where in a clip its keyframe is (Generative Ghost, section 2.2)
+_USUAL_FPS = Fraction(25)
+
+
+@dataclass(frozen=True)
+class FrameAt:
+    """Sampling rule for one frame of a clip, at a share of its length: number floor(share x n) of n frames.
+
+    >>> FrameAt(KEYFRAME_AT).indices(14, 25.0)
+    [2]
+    """
+
+    share: Fraction
+
+    def indices(self, frame_count: int, fps: float) -> list[int]:
+        return [int(self.share * frame_count)]
+
+    def capped(self, duration_s: float, max_frames: int) -> FrameAt:
+        return self
+
+
+@dataclass(frozen=True)
+class FirstHalf:
+    """Sampling rule for all frames of the first half of a clip, rounded down; of a single frame, that frame.
+
+    >>> FirstHalf().indices(7, 25.0)
+    [0, 1, 2]
+    """
+
+    def indices(self, frame_count: int, fps: float) -> list[int]:
+        return list(range(max(1, frame_count // 2)))
+
+    def capped(self, duration_s: float, max_frames: int) -> FirstHalf:
+        return self  # they are encoded one by one and not kept
+
+
+class ExcerptReader:
+    """Worker that answers a task `{"path", "part", "excerpt"}` with a `keyframe` or with the `first_half` of a clip.
+
+    `nothing` finds out whether it can be read. A keyframe is sent as pixels (H, W, 3), a first half as the bytes of an
+    mp4 file at the mean rate of the video, after messages `tick` that report progress. In the mp4 file the last row or
+    column is left out where it would be odd.
+    """
+
+    def __init__(self, limits: dict[str, Any]) -> None:
+        self._limits = MediaLimits(**limits)
+
+    def __call__(self, task: dict[str, Any]) -> Iterator[Message]:
+        excerpt, part = task["excerpt"], Part(*task["part"])
+        with open_video(task["path"], self._limits) as video:
+            if excerpt == "keyframe":
+                frame = next(video.frames(part.rule(FrameAt(KEYFRAME_AT))), None)
+                if frame is None:
+                    raise MediaError("no_frames", "its keyframe, a fifth into the clip, could not be decoded")
+                yield {"kind": excerpt}, frame.pixels
+            elif excerpt == "first_half":
+                yield from _first_half(video, part)
+
+
+def _first_half(video: Video, part: Part) -> Iterator[Message]:
+    encoder = ClipEncoder(Fraction(video.info.fps or _USUAL_FPS).limit_denominator(1001) or _USUAL_FPS)
+    size: tuple[int, ...] | None = None
+    for frame in video.frames(part.rule(FirstHalf())):
+        if size not in (None, frame.pixels.shape):
+            raise MediaError("failed", "the size of its pictures changes on the way; give it one size")
+        size = frame.pixels.shape
+        encoder.add(even_sided(frame.pixels))
+        yield {"kind": "tick"}, None
+    if size is None:
+        raise MediaError("no_frames", "no frame of its first half could be decoded")
+    yield {"kind": "first_half"}, np.frombuffer(encoder.finish(), np.uint8)
+
+
+# Equalising of a corpus: clips get one codec, frame rate and picture size, and the clips of a pair the same length.
+#
+# Generated clips have other rates, sizes, lengths and encoders than real ones, by which a ranking may prefer them. The
+# paper on source bias leaves these differences in (Generative Ghost, Table 1).
 
 WRITER = "evenreel.media.encode:FormWriter"
 PAGE = "equalised.json"
@@ -77,12 +412,6 @@ def equalise(
     The files are the same in every run. A clip that cannot be read is set aside, and with a real clip the generated
     clips that mirror it. The new corpus has true `frame_count`, `fps`, `codec`, `width`, `height` and `duration_s`; its
     clips are whole files.
-
-    Args:
-        corpus: real clips, and any generated clips.
-        folder: folder of the new corpus and its clips; made where it is missing.
-        settings: form of the clips, and folder of the videos.
-        progress: called with the share that is done.
     """
     folder, started = Path(folder), time.monotonic()
     writer = CorpusWriter(folder, PAGE, "equalised corpus")

@@ -36,18 +36,6 @@ def reordered(
     """Put the real frames of videos in another order; a matcher gets the times of the original one.
 
     A clip's order is drawn from the seed and the id of the clip, so it does not depend on which others are there.
-
-    Args:
-        videos: features of V videos.
-        order: `random` and `reversed` as the paper has them (Table 4); `original` changes nothing.
-        stage: with `take`, whether frames are taken first and only these are moved (`sampled`), or the `video` is
-            moved and then frames are taken, which are others than before, as where files were edited.
-        take: frames to take of every clip, those in the middle of equal parts; None for all.
-        seed: seed of random orders.
-        only: ids of the clips whose frames are moved; None for all.
-
-    Returns:
-        Features with moved frames; times, padding and on-screen windows stay as they are.
     """
     _check_word("order", order, get_args(FrameOrder))
     _check_word("stage", stage, get_args(OrderStage))
@@ -65,11 +53,6 @@ def reordered(
 def single_frame(videos: VideoFeatures, which: OneFrame = "middle", *, seed: int = 0) -> VideoFeatures:
     """Reduce videos to one frame each (Generative Ghost, Table 5); a preference that stays is due to how clips look.
 
-    Args:
-        videos: features of V videos.
-        which: the `middle` frame, the `first`, or a `random` one, drawn from the seed and the id of the clip.
-        seed: seed of random frames.
-
     Returns:
         Features with frames (V, 1, D) and their times; on-screen windows stay as they are.
     """
@@ -78,12 +61,7 @@ def single_frame(videos: VideoFeatures, which: OneFrame = "middle", *, seed: int
 
 
 def sees_order(score: Callable[[VideoFeatures], NDArray[Any]], videos: VideoFeatures) -> bool:
-    """Return whether any score changes when frames are reversed; if none does, reordering frames proves nothing.
-
-    Args:
-        score: function that scores some captions with the videos.
-        videos: features of videos; a few dozen are enough.
-    """
+    """Return whether any score changes when frames are reversed; if none does, reordering frames proves nothing."""
     return not np.allclose(score(videos), score(reordered(videos, "reversed")), rtol=0, atol=SAME)
 
 

@@ -1,13 +1,10 @@
-"""Overlay of misleading words on clips: a banner with another clip's words, or with random letters as a control.
-
-Words that are put on a picture mislead models (Goh et al. 2021, Multimodal neurons in artificial neural
-networks); `evenreel.audits.edits.overlay` says how far.
-"""
+"""Misleading words laid over clips: written on the picture, or spoken in the sound."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
@@ -17,11 +14,95 @@ import numpy as np
 import polars as pl
 from PIL import Image, ImageDraw, ImageFont
 
-from evenreel.corpus.distractors import OVERLAY, OVERLAY_CONTROL, OVERLAY_OF, OVERLAYS, OverlayName
-from evenreel.edits.lending import captions_of, lend_words, mark_lenders, shortened
-from evenreel.errors import MediaError, UsageError
-from evenreel.language.scramble import scrambled
+from evenreel.corpus import make_corpus
+from evenreel.corpus.counterparts import (
+    OVERLAY,
+    OVERLAY_CONTROL,
+    OVERLAY_OF,
+    OVERLAYS,
+    VOICEOVER,
+    VOICEOVER_OF,
+    VOICEOVERS,
+    OverlayName,
+    VoiceoverName,
+    assign_distractors,
+)
+from evenreel.errors import CorpusError, MediaError, UsageError
+from evenreel.language.wording import babbled, scrambled
+from evenreel.speech.synthesis import NO_ESPEAK, VOICES, WORDS_PER_MINUTE, can_speak, speak_text
 from evenreel.types import Corpus, FloatArray, Pixels
+
+# Lending of words: which clip's words each clip of a corpus is to show or say, and the column that tells it.
+
+
+def lend_words(
+    corpus: Corpus, words: Mapping[str, str], seed: int, none_to_lend: Callable[[str, int], str]
+) -> dict[str, str]:
+    """Assign each clip another clip of its split, the distractor, whose words it is to show or say.
+
+    A clip never gets words of which it has all itself, or of a clip with a caption equal to one of its own. Each clip's
+    words are used about as often.
+    """
+    sentences = {clip: {_folded(one) for one in some} for clip, some in captions_of(corpus).items()}
+    terms = {clip: set(_folded(text).split()) for clip, text in words.items()}
+
+    def fits(carrier: str, distractor: str) -> bool:  # a clip has all of its own words, so it never lends to itself
+        return sentences[carrier].isdisjoint(sentences[distractor]) and not terms[distractor] <= terms[carrier]
+
+    distractors: dict[str, str] = {}
+    for split, clips in _by_split(corpus).items():
+        able = [clip for clip in clips if terms[clip]]
+        if not able:
+            raise CorpusError(none_to_lend(split, len(clips)))
+        random = np.random.default_rng([seed, crc32(split.encode())])
+        distractors |= assign_distractors(clips, able, fits, random)
+    return distractors
+
+
+def mark_lenders(corpus: Corpus, distractors: Mapping[str, str] | None, column: str) -> Corpus:
+    """Return a corpus with a column that names each clip's distractor; None takes all such columns away."""
+    clips = corpus.clips.drop(OVERLAY_OF, VOICEOVER_OF, strict=False)
+    if distractors is not None:
+        lenders = [distractors[clip] for clip in clips["clip_id"]]
+        clips = clips.with_columns(pl.Series(column, lenders, pl.String))
+    return make_corpus(clips, corpus.captions)
+
+
+def captions_of(corpus: Corpus) -> dict[str, list[str]]:
+    """Return the captions of each clip, in the order of the table."""
+    found: dict[str, list[str]] = {clip: [] for clip in corpus.clips["clip_id"]}
+    for clip, text in corpus.captions.select("clip_id", "text").iter_rows():
+        found[clip].append(text)
+    return found
+
+
+def shortened(text: str, most: int) -> str:
+    """Return as many of the words as `most` letters have room for, or the beginning of the first one.
+
+    >>> shortened("a man is cutting bread", 12), shortened("Donaudampfschiff", 5)
+    ('a man is', 'Donau')
+    """
+    if len(text) <= most:
+        return text
+    whole, _, _ = text[: most + 1].rpartition(" ")
+    return whole or text[:most]
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _by_split(corpus: Corpus) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for clip, split in corpus.clips.select("clip_id", "split").iter_rows():
+        found[split or ""].append(clip)
+    return found
+
+
+# Overlay of misleading words on clips: a banner with another clip's words, or with random letters as a control.
+#
+# Words that are put on a picture mislead models (Goh et al. 2021, Multimodal neurons in artificial neural
+# networks); `evenreel.audits.edits.overlay` says how far.
 
 MOST_LETTERS = 90
 """Of the words that are lent; what is beyond is left out, at the end of a word where one ends before."""
@@ -107,12 +188,7 @@ class DistractorWords:
 def distractor_words(corpus: Corpus, texts: pl.DataFrame | None, seed: int = 0) -> DistractorWords:
     """Assign each clip the words of another clip: those on that clip's screen, or else its first caption.
 
-    Both clips are of the same split, see `evenreel.edits.lending.lend_words`.
-
-    Args:
-        corpus: corpus of the clips.
-        texts: table of words on their screens, as `evenreel.corpus.load_texts` returns it.
-        seed: seed of the assignment.
+    Both clips are of the same split, see `evenreel.edits.overlay.lend_words`.
     """
     said, shown = captions_of(corpus), _on_screen(corpus, texts)
     on_screen = {clip: _drawn(some) for clip, some in shown.items()}
@@ -147,7 +223,7 @@ def _drawable_word(word: str) -> str:
 
 
 class Overlay:
-    """Edit of clips that writes words in a banner at the bottom (`evenreel.edits.edited_clips.ClipEdit`).
+    """Edit of clips that writes words in a banner at the bottom (`evenreel.edits.clips.ClipEdit`).
 
     Args:
         words: words of each clip, by clip id.
@@ -217,13 +293,7 @@ def laid_out(text: str, size: tuple[int, int]) -> Layout:
 
 
 def banner(said: Sequence[str], layout: Layout, size: tuple[int, int]) -> Pixels:
-    """Draw a banner, light letters on a dark ground: uint8 RGB (3, height, width).
-
-    Args:
-        said: text of each line, stretched to the width that the line of the layout takes.
-        layout: lines that set the places and widths.
-        size: height and width in pixels.
-    """
+    """Draw a banner, light letters on a dark ground: uint8 RGB (3, height, width)."""
     height, width = size
     picture = Image.new("L", (width, height), DARK)
     line_px, font = layout.line_px, _font(layout.line_px)
@@ -325,3 +395,128 @@ def _on_screen(corpus: Corpus, texts: pl.DataFrame | None) -> dict[str, list[str
     for clip, text in shown.select("clip_id", "text").iter_rows():
         found[clip].append(text)
     return found
+
+
+# Voice-over of misleading words on clips: a voice says what describes another clip, or syllables as a control.
+#
+# What is said in a clip misleads a search by speech as words on a picture mislead one that reads;
+# `evenreel.audits.edits.overlay` says how far.
+
+VOICEOVER_MOST_LETTERS = 300
+"""Of the words that are lent, about twenty seconds; what is beyond is left out."""
+
+OWN_SOUND = 0.1
+"""How loud the clip's own sound stays while the voice speaks, as a share."""
+
+
+@dataclass(frozen=True)
+class VoiceoverSettings:
+    """Settings of saying misleading words in clips.
+
+    Attributes:
+        edit: `voiceover`, the first caption of another clip; `voiceover-control`, as many syllables in its place.
+        seed: seed of the distractors, of the voices and of the control's syllables.
+
+    Raises:
+        UsageError: there is no such edit.
+    """
+
+    edit: VoiceoverName = VOICEOVER
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.edit not in VOICEOVERS:
+            raise UsageError(f"There is no edit {self.edit!r} of sound; there are: {', '.join(VOICEOVERS)}.")
+
+
+@dataclass(frozen=True)
+class VoiceoverWords:
+    """Misleading words to say in clips, taken from other clips.
+
+    Attributes:
+        words: words to say, by clip id.
+        distractors: id of the clip that the words are from, by clip id.
+        shortened: number of clips whose words are cut to `VOICEOVER_MOST_LETTERS`.
+        silent: number of clips without any word, which are no distractors.
+    """
+
+    words: Mapping[str, str]
+    distractors: Mapping[str, str]
+    shortened: int = 0
+    silent: int = 0
+
+    @property
+    def notices(self) -> Iterator[str]:
+        """Iterate over notices about the words, a sentence each."""
+        clips = len(self.words)
+        yield f"Over {clips:,} clips a voice says another clip's first caption, as far as the clip is long enough."
+        if self.shortened:
+            yield f"{self.shortened:,} of {clips:,} clips lend no more than the first {VOICEOVER_MOST_LETTERS} letters."
+        if self.silent:
+            yield f"{self.silent:,} of {clips:,} clips have no words that could be said; they lend none."
+
+    def mark(self, corpus: Corpus, edit: VoiceoverName) -> Corpus:
+        """Return a corpus with a column that names each clip's distractor; without the column for the control."""
+        return mark_lenders(corpus, self.distractors if edit == VOICEOVER else None, VOICEOVER_OF)
+
+
+def spoken_words(corpus: Corpus, seed: int = 0) -> VoiceoverWords:
+    """Assign each clip the first caption of another clip of its split, see `evenreel.edits.overlay.lend_words`."""
+    if not can_speak():
+        raise UsageError(f"{NO_ESPEAK}.")
+    whole = {clip: _sayable(some[0]) if some else "" for clip, some in captions_of(corpus).items()}
+    said = {clip: shortened(text, VOICEOVER_MOST_LETTERS) for clip, text in whole.items()}
+    distractors = lend_words(corpus, said, seed, _nothing_to_say)
+    return VoiceoverWords(
+        {own: said[other] for own, other in distractors.items()},
+        distractors,
+        shortened=sum(said[clip] != text for clip, text in whole.items()),
+        silent=sum(not text for text in said.values()),
+    )
+
+
+class Voiceover:
+    """Edit of clips that lays a voice over their sound (`evenreel.edits.clips.ClipEdit`).
+
+    Args:
+        words: words of each clip, by clip id.
+        settings: whether the words or syllables are said.
+    """
+
+    def __init__(self, words: Mapping[str, str], settings: VoiceoverSettings) -> None:
+        self._words, self._settings = words, settings
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """Return what identifies the edit and is the same for all clips, ready for JSON."""
+        voice = {"voices": [*VOICES], "words_per_minute": WORDS_PER_MINUTE, "own_sound": OWN_SOUND}
+        return {**asdict(self._settings), **voice}
+
+    def described_of(self, clip_id: str) -> list[str]:
+        """Return what identifies the edit of one clip beyond `described`, such as its words."""
+        return [self._words[clip_id]]
+
+    def __call__(self, clip_id: str, pixels: Pixels) -> Pixels:
+        """Return the frames (T, 3, H, W) of a clip, which stay as they are."""
+        return pixels
+
+    def edit_sound(self, clip_id: str, sound: FloatArray) -> FloatArray:
+        """Return the sound (N,) of a clip at 16 kHz with a voice from its beginning on, cut where the clip ends."""
+        said, random = self._words[clip_id], np.random.default_rng([self._settings.seed, crc32(clip_id.encode())])
+        voice = VOICES[int(random.integers(len(VOICES)))]
+        if self._settings.edit != VOICEOVER:
+            said = babbled(said, random)
+        spoken = speak_text(said, voice)[: len(sound)]
+        mixed = sound.copy()
+        mixed[: len(spoken)] = OWN_SOUND * sound[: len(spoken)] + spoken
+        return np.clip(mixed, -1, 1).astype(np.float32)
+
+
+def _sayable(text: str) -> str:
+    """Return a text with single spaces; nothing where it has no word."""
+    return " ".join(text.split()) if any(letter.isalnum() for letter in text) else ""
+
+
+def _nothing_to_say(split: str, clips: int) -> str:
+    of = f"the split {split!r}" if split else "the corpus"
+    return f"Not one of the {clips:,} clips of {of} has a caption that could be said over another; give captions."

@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from evenreel.config import described
-from evenreel.corpus.accepted import HOW_CORPUS
-from evenreel.corpus.dataframes import ArrowTable, as_dataframe, is_dataframe
+from evenreel.corpus.folder import HOW_CORPUS
 from evenreel.corpus.relevance import GradedPairs, Relevance, RelevantPairs, class_relevance, own_clip, same_text
-from evenreel.corpus.tables import make_corpus
+from evenreel.corpus.tables import ArrowTable, as_dataframe, is_dataframe, make_corpus
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.ranking import CheckedScores, aligned, as_table
 from evenreel.evaluation.scores import (
@@ -125,7 +124,7 @@ def read_qrels(path: str | PathLike[str]) -> Judgements:
     if kind == ".json":
         return _judged(read_document(path), str(path))
     if kind in (".csv", ".tsv", ".jsonl", ".parquet"):
-        from evenreel.corpus.formats.plain_tables import read_table  # few judgements are one
+        from evenreel.corpus.formats.plain_tables import read_table
 
         return _judged(read_table(path), str(path))
     wanted = "four words of a judgement, which are query, 0, item and grade; csv, tsv, Parquet and JSON are read too."

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenreel.config import check_progress, check_settings_kind, described, whole
-from evenreel.corpus.accepted import CorpusLike, as_corpus
+from evenreel.corpus.folder import CorpusLike, as_corpus
 from evenreel.corpus.relevance import Relevance
 from evenreel.corpus.tables import splits_of
 from evenreel.errors import CorpusError, ScoresError, UsageError

@@ -13,9 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenreel.config import as_path, check_kind, check_named, check_settings, check_settings_kind, one_or_more, whole
-from evenreel.corpus.accepted import CorpusLike, as_corpus
-from evenreel.corpus.given_files import json_lines, typed
-from evenreel.corpus.imported import some
+from evenreel.corpus.folder import CorpusLike, as_corpus
+from evenreel.corpus.imported import json_lines, some, typed
 from evenreel.documents import brief
 from evenreel.errors import CorpusError, ScoresError, UsageError
 from evenreel.evaluation.intervals import (

@@ -29,8 +29,7 @@ from scipy import sparse
 from evenreel.arrays import Indices
 from evenreel.config import as_path, check_corpus, check_scores, described
 from evenreel.corpus.array_files import ArrayArchive
-from evenreel.corpus.dataframes import INDEX, ArrowTable, as_dataframe, as_ids, is_dataframe
-from evenreel.corpus.tables import splits_of
+from evenreel.corpus.tables import INDEX, ArrowTable, as_dataframe, as_ids, is_dataframe, splits_of
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.metrics import Direction
 from evenreel.evaluation.ranking import as_table

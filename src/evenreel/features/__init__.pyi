@@ -14,5 +14,8 @@ from .manifest import (
 )
 from .pool import SetAside as SetAside
 from .settings import FeatureSettings as FeatureSettings
-from .stored.clips import StoredClips as StoredClips
-from .stored.store import StoredSettings as StoredSettings, store_features as store_features
+from .stored import (
+    StoredClips as StoredClips,
+    StoredSettings as StoredSettings,
+    store_features as store_features,
+)

@@ -78,11 +78,6 @@ def clip_facts(corpus: Corpus, settings: FactSettings, progress: Progress = lamb
     """Read the header of each video of a corpus once, in processes that can be killed.
 
     A file that is in the cache as it is now is not opened again; one that could not be read is tried each time.
-
-    Args:
-        corpus: clips with `path`.
-        settings: folder of the videos, cache and limits.
-        progress: called with the share of the files that is done.
     """
     clips = list(clips_of(corpus))
     known = _load(settings.cache)
@@ -105,9 +100,6 @@ def with_facts(corpus: Corpus, facts: ClipFacts) -> Corpus:
     """Add header values to a corpus, in columns `codec, width, height, fps, duration_s, frame_count`.
 
     A value of the corpus stays where the headers say nothing.
-
-    Raises:
-        CorpusError: a column of the corpus by one of these names holds something else.
     """
     clips, new = corpus.clips, facts.table
     joined = clips.select("clip_id").join(new, on="clip_id", how="left", maintain_order="left")
@@ -164,11 +156,7 @@ class _HeaderJob:
 
 
 def _facts(clip: CorpusClip, found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return the row of a clip.
-
-    Raises:
-        MediaError: its file cannot be read, or ends before it begins.
-    """
+    """Return the row of a clip."""
     if not clip.path:
         raise MediaError(*NO_PATH)
     row = found[clip.path]

@@ -1,30 +1,299 @@
-"""Loading of features: checked, in the order of the corpus, padded, and never of other content."""
+"""Features of captions and clips read from their folders."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.config import as_path, check_corpus
-from evenreel.errors import FeaturesError, MediaError
-from evenreel.features.folder import RECOMPUTE, Ledger, clip_shard
-from evenreel.features.manifest import NO_PATH, CorpusClip, FeatureSet, Manifest, clip_key, clips_of, read_manifest
+from evenreel.config import MediaLimits, as_path, check_corpus
+from evenreel.errors import CorpusError, FeaturesError, MediaError
+from evenreel.features.manifest import (
+    BATCH_TEXTS,
+    BLOCK_TEXTS,
+    NO_PATH,
+    RECOMPUTE,
+    CorpusClip,
+    FeatureSet,
+    Ledger,
+    Manifest,
+    Place,
+    clip_key,
+    clip_shard,
+    clips_of,
+    find_texts,
+    halves,
+    read_block,
+    read_manifest,
+    store,
+)
 from evenreel.features.pool import SetAside
 from evenreel.features.settings import Words, rule_text
-from evenreel.features.shards import Shard, read_shard
-from evenreel.features.stored.clips import StoredClips, read_index, unread_captions
-from evenreel.features.texts import Place, find_texts, read_block
+from evenreel.features.shards import Shard, glance, read_shard, seal, unseal
+from evenreel.features.stored import StoredClips, read_index, unread_captions
 from evenreel.features.windows import Sampled, read_confidence
 from evenreel.files import file_at
-from evenreel.media.workers import content_digest
-from evenreel.types import Corpus, OnScreen, Shown, TextFeatures, VideoFeatures
+from evenreel.language.role_graphs import role_graph, role_graph_of_json
+from evenreel.language.taggers import TaggerName, load_tagger
+from evenreel.media.workers import Worker, content_digest
+from evenreel.progress import Progress
+from evenreel.types import Corpus, Encoder, OnScreen, Pixels, RoleGraph, Shown, TextFeatures, VideoFeatures
+
+# Sentences of on-screen windows by an encoder, each encoded once and kept beside the features.
+#
+# A block is a file of `evenreel.features.shards` in the folder `sentences` of the features, with the array `sentence`
+# (N, D) float16; the N texts are in its record, and digests of sentences that the tokenizer takes whole (`whole`) or
+# would cut (`cut`), so that what was loaded once needs no model again. Blocks are never changed, and one that is lost
+# or damaged costs time alone.
+
+log = logging.getLogger("evenreel")
+
+SENTENCES = "sentences"
+FORMAT = 1
+
+Vectors = dict[str, NDArray[np.float16]]
+
+
+class Sentences:
+    """Store of the vectors of on-screen sentences for one folder of features.
+
+    Args:
+        folder: folder of the features.
+        manifest: encoder of the folder.
+        encoder: loads that encoder; called when a sentence is not known yet.
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest, encoder: Callable[[], Encoder]) -> None:
+        self._folder, self._manifest, self._load = folder / SENTENCES, manifest, encoder
+        self._encoder: Encoder | None = None
+        self._known: Vectors = {}
+        self._blocks: dict[str, Path] = {}
+        self._fits: dict[str, bool] = {}
+        self._new_fits: dict[str, bool] = {}
+        for path in sorted(self._folder.glob("*.safetensors")):
+            self._look(path)
+
+    def know(self, texts: Iterable[str], vectors: NDArray[np.float16]) -> None:
+        """Add sentences with known vectors, a row each; empty sentences are skipped."""
+        self._known |= {text: vector for text, vector in zip(texts, vectors, strict=True) if text}
+
+    def fits(self, text: str) -> bool:
+        """Check that the encoder's tokenizer takes a sentence whole, without cutting it."""
+        if text in self._known or text in self._blocks:
+            return True
+        name = _digest(text)
+        if name not in self._fits:
+            self._fits[name] = self._new_fits[name] = not self._model().truncated([text])[0]
+        return self._fits[name]
+
+    def vectors(self, texts: Iterable[str], progress: Progress = lambda share: None) -> Vectors:
+        """Return the vector of each sentence, (D,) float16 of unit length; unknown ones are encoded and kept."""
+        wanted = dict.fromkeys(texts)
+        for path in {self._blocks[text] for text in wanted if text not in self._known and text in self._blocks}:
+            self._known |= self._read(path)
+        missing = sorted((text for text in wanted if text not in self._known), key=lambda text: (len(text), text))
+        for at in range(0, len(missing), BLOCK_TEXTS):
+            block = missing[at : at + BLOCK_TEXTS]
+            vectors = self._encoded(block)
+            self._keep(block, vectors)
+            self.know(block, vectors)
+            progress(min(1.0, (at + BLOCK_TEXTS) / len(missing)))
+        if self._new_fits:
+            self._keep([], np.zeros((0, self._manifest.dimension), np.float16))
+        return {text: self._known[text] for text in wanted}
+
+    def _model(self) -> Encoder:
+        if self._encoder is None:
+            encoder = self._load()
+            if encoder.weights_hash != self._manifest.weights_hash:
+                raise FeaturesError(
+                    f"The features in {self._folder.parent} are of {self._manifest.title} with other weights than it "
+                    "has now, so sentences on screen cannot be read as they were; compute them again with `evenreel "
+                    "features`."
+                )
+            self._encoder = encoder
+        return self._encoder
+
+    def _encoded(self, texts: Sequence[str]) -> NDArray[np.float16]:
+        """Encode sentences sorted by length to (N, D), a batch being as wide as its longest."""
+        encoder = self._model()
+        parts = [
+            halves(encoder.encode_text(texts[at : at + BATCH_TEXTS]).sentence, "sentence")
+            for at in range(0, len(texts), BATCH_TEXTS)
+        ]
+        return np.concatenate(parts)
+
+    def _look(self, path: Path) -> None:
+        """Note the sentences of a block of this encoder, by its header alone."""
+        try:
+            record = glance(path)
+            if record["format"] > FORMAT or not self._is_ours(record):
+                return
+            texts, whole, cut = record["texts"], record["whole"], record["cut"]
+        except Exception as error:
+            # A damaged header can fail in any way in the parser.
+            _remove(path, error)
+            return
+        self._blocks |= dict.fromkeys(texts, path)
+        self._fits |= dict.fromkeys(whole, True) | dict.fromkeys(cut, False)
+
+    def _is_ours(self, record: dict[str, Any]) -> bool:
+        manifest = self._manifest
+        return (record["weights_hash"], record["precision"]) == (manifest.weights_hash, manifest.precision)
+
+    def _read(self, path: Path) -> Vectors:
+        """Read the sentences of a block with their vectors; none of a damaged one."""
+        try:
+            arrays, record = unseal(path.read_bytes())
+            return dict(zip(record["texts"], arrays["sentence"], strict=True))
+        except Exception as error:
+            _remove(path, error)
+            return {}
+
+    def _keep(self, texts: Sequence[str], vectors: NDArray[np.float16]) -> None:
+        """Write a block; where that fails, the next time takes as long."""
+        for text in texts:
+            self._new_fits.pop(_digest(text), None)
+        record = {
+            "format": FORMAT,
+            "encoder_id": self._manifest.encoder_id,
+            "weights_hash": self._manifest.weights_hash,
+            "precision": self._manifest.precision,
+            "texts": list(texts),
+            "whole": [name for name, fits in self._new_fits.items() if fits],
+            "cut": [name for name, fits in self._new_fits.items() if not fits],
+        }
+        self._new_fits.clear()
+        name = hashlib.blake2b(json.dumps(record).encode(), digest_size=16).hexdigest()
+        try:
+            store(self._folder / f"{name}.safetensors", seal({"sentence": vectors}, record))
+        except FeaturesError as error:
+            log.warning("Sentences on screen are encoded again the next time: %s", error)
+
+
+def _remove(path: Path, error: Exception) -> None:
+    """Delete a damaged block; one that cannot be read may be whole."""
+    log.info("%s cannot be read (%s): its sentences are encoded anew", path, error)
+    if not isinstance(error, OSError):
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+# Role graphs beside the features of captions, for matchers that read these instead of features (`Limits.graphs`).
+
+COLUMN = "role_graph"
+"""Column of a corpus's captions with graphs in HGR's own form, see `evenreel.corpus.formats.captions`."""
+
+_TAGGER: TaggerName = "pattern"
+"""It is in every installation, so a caption is read as it was in training wherever the matcher goes."""
+
+_BATCH = 256
+
+
+def with_graphs(texts: TextFeatures, corpus: Corpus, progress: Progress = lambda share: None) -> TextFeatures:
+    """Add the role graph of each caption to the features: the corpus's own where it has one, else one made by rules.
+
+    Each distinct text is parsed once: 70,000 take half a minute.
+    """
+    captions = _captions(corpus)
+    if missing := next((caption_id for caption_id in texts.ids if caption_id not in captions), None):
+        raise FeaturesError(
+            f"The corpus has no caption {missing}, of which there are features; give the corpus that they are of."
+        )
+    rows = [(caption_id, *captions[caption_id]) for caption_id in texts.ids]
+    unread = list(dict.fromkeys(text for _, text, given in rows if given is None))
+    of_text = dict(zip(unread, graphs_of(unread, progress), strict=True))
+    of_json: dict[str, RoleGraph] = {}
+    graphs = (of_text[text] if given is None else _read(given, caption_id, of_json) for caption_id, text, given in rows)
+    return replace(texts, graphs=tuple(graphs))
+
+
+def graphs_of(captions: Sequence[str], progress: Progress = lambda share: None) -> list[RoleGraph]:
+    """Make the role graphs of captions by rules; `progress` is called with the share that is done."""
+    tagger = load_tagger(_TAGGER)
+    graphs: list[RoleGraph] = []
+    for start in range(0, len(captions), _BATCH):
+        graphs += map(role_graph, tagger.tag(captions[start : start + _BATCH]))
+        progress(len(graphs) / len(captions))
+    return graphs
+
+
+def _captions(corpus: Corpus) -> dict[str, tuple[str, str | None]]:
+    """Text and graph of each caption, by its id."""
+    table = corpus.captions
+    if COLUMN not in table.columns:
+        table = table.with_columns(pl.lit(None, pl.String).alias(COLUMN))
+    if table.schema[COLUMN] not in (pl.String, pl.Null):
+        raise CorpusError(
+            f"The column {COLUMN} of the captions is {table.schema[COLUMN]}; it holds JSON as text, or is left out."
+        )
+    return {caption_id: (text, given) for caption_id, text, given in table.select("caption_id", "text", COLUMN).rows()}
+
+
+def _read(text: str, caption_id: str, known: dict[str, RoleGraph]) -> RoleGraph:
+    if text not in known:
+        try:
+            known[text] = role_graph_of_json(text)
+        except CorpusError as error:
+            raise CorpusError(f"Caption {caption_id}: {error}") from error
+    return known[text]
+
+
+READER = "evenreel.media.sound:MomentReader"
+
+
+@dataclass(frozen=True, eq=False)
+class ClipPictures:
+    """Reads frames of a corpus's clips by their times; each clip in a process of its own, which can be killed.
+
+    Attributes:
+        corpus: the clips.
+        videos: folder in which the paths of the clips begin.
+        limits: limits of one clip.
+    """
+
+    corpus: Corpus
+    videos: Path
+    limits: MediaLimits
+
+    def frames(self, clip_id: str, times_s: Sequence[float]) -> list[Pixels]:
+        """Read the frames of a clip at some times, (H, W, 3) uint8 each."""
+        clip = next((one for one in clips_of(self.corpus) if one.clip_id == clip_id), None)
+        if clip is None or not clip.path:
+            why = "the corpus has no such clip" if clip is None else NO_PATH[1]
+            raise CorpusError(f"The clip {clip_id!r} cannot be shown: {why}.")
+        start_s = clip.part.start_s or 0.0
+        task = {"path": str(file_at(self.videos, clip.path)), "at_s": [start_s + float(time_s) for time_s in times_s]}
+        worker = Worker(READER, {"limits": asdict(self.limits)}, self.limits)
+        try:
+            frames = [pixels for _, pixels in worker.run(task) if pixels is not None]
+        except MediaError as error:
+            raise MediaError(error.reason, f"The clip {clip_id!r} ({clip.path}) cannot be shown: {error}.") from error
+        finally:
+            worker.close()
+        if len(frames) != len(times_s):
+            raise MediaError(
+                "no_frames",
+                f"The clip {clip_id!r} ({clip.path}) has other frames than its features are of; is it another cut? "
+                "Compute its features again with `evenreel features`.",
+            )
+        return frames
+
+
+# Loading of features: checked, in the order of the corpus, padded, and never of other content.
 
 _SHOWN = 5
 
@@ -74,7 +343,7 @@ def find_clips(
     """Find the features of a corpus's clips in a folder: each video is looked at once, and no feature is read yet.
 
     Args:
-        folder: made by `compute_features`, or by `evenreel.features.stored.store.store_features`.
+        folder: made by `compute_features`, or by `evenreel.features.stored.store_features`.
         corpus: the clips to find.
         rule: how frames were sampled; None for the rule of the last run.
         words: source of on-screen text; None for that of the last run by that rule.
@@ -127,11 +396,7 @@ def load_text_features(folder: str | Path, corpus: Corpus) -> TextFeatures:
 
 
 def check_text_features(folder: str | Path, corpus: Corpus) -> None:
-    """Check that all captions of a corpus have features, without reading them.
-
-    Raises:
-        FeaturesError: a caption has none.
-    """
+    """Check that all captions of a corpus have features, without reading them."""
     _places(Path(folder), read_manifest(Path(folder)), corpus)
 
 
@@ -146,14 +411,7 @@ def _places(folder: Path, manifest: Manifest, corpus: Corpus) -> dict[str, Place
 def pad_videos(
     ids: Sequence[str], shards: Sequence[Shard], windows: int | None, *, exact: bool = False
 ) -> VideoFeatures:
-    """Pad the shards of some clips to one record.
-
-    Args:
-        ids: V ids.
-        shards: V shards, all with frames of one encoder.
-        windows: O of every shard; None leaves on-screen text out.
-        exact: whether tracks say when signs appear and vanish, see `evenreel.features.windows.with_windows`.
-    """
+    """Pad the shards of some clips to one record."""
     frames = [_present(shard.frames) for shard in shards]
     mask = _mask([len(rows) for rows in frames])
     dimension = frames[0].shape[1] if frames else 0
@@ -287,12 +545,12 @@ def _keys(
     digests: dict[str, str | None] = {"": None}
     for clip in clips_of(corpus):
         if clip.path not in digests:
-            digests[clip.path] = _digest(ledger, clip.path, file_at(manifest.videos, clip.path))
+            digests[clip.path] = _load_digest(ledger, clip.path, file_at(manifest.videos, clip.path))
         digest = digests[clip.path]
         yield clip, clip_key(digest, clip, made, manifest.precision) if digest else None
 
 
-def _digest(ledger: Ledger, path: str, place: Path) -> str | None:
+def _load_digest(ledger: Ledger, path: str, place: Path) -> str | None:
     """Return the digest of a video; None where it was not looked at as it is now."""
     known = ledger.digest(path, place)
     if known is not None or path not in ledger.files:

@@ -1,4 +1,4 @@
-"""Manifest of a folder of features: their encoder, and the ways in which clips were read."""
+"""Folders of features: settings, the words of captions, and a manifest that says of what and by which model."""
 
 from __future__ import annotations
 
@@ -7,24 +7,297 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from evenreel.config import as_path
 from evenreel.documents import parse_json
-from evenreel.errors import FeaturesError, MediaError, Reason
-from evenreel.features.folder import CLIPS, store
+from evenreel.errors import EncoderError, FeaturesError, MediaError, Reason
 from evenreel.features.pool import SetAside
 from evenreel.features.settings import FLOAT32, Words, precision_of
-from evenreel.features.shards import glance, shard_files
-from evenreel.features.texts import block_files
+from evenreel.features.shards import glance, seal, shard_files, shard_path, unseal
+from evenreel.files import TEMPORARY_SUFFIX, is_temporary, write_durably
 from evenreel.media.sampling import Part
+from evenreel.media.workers import FileStamp, stamp
 from evenreel.types import Corpus, Encoder, Shown, WindowRule
 
+if TYPE_CHECKING:
+    from evenreel.types import Encoder
+
+
+# Paths of a corpus's features, and a ledger of each video's content when it was last read.
+
+LEDGER, CLIPS, TEXTS = "files.json", "clips", "texts"
+SAVE_EVERY_S = 30.0
+RECOMPUTE = "run `evenreel features` again to compute it anew"
+
+
+def clip_shard(folder: Path, key: str) -> Path:
+    """Return the path of a clip's shard."""
+    return shard_path(folder / CLIPS, key)
+
+
+def store(path: Path, payload: bytes) -> None:
+    """Write a file durably."""
+    try:
+        write_durably(path, payload)
+    except OSError as error:
+        raise FeaturesError(
+            f"Cannot write {path} ({len(payload)} bytes): {error.strerror or error}; what was computed so far is kept."
+        ) from error
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Delete files that a killed run had half written."""
+    for temporary in folder.rglob(f".*{TEMPORARY_SUFFIX}"):
+        if is_temporary(temporary.name):
+            temporary.unlink(missing_ok=True)
+
+
+@dataclass
+class Ledger:
+    """Digests of the videos when they were last read, and clips that are set aside.
+
+    It saves reading every video again to see whether it has changed. A lost ledger costs time and no feature.
+
+    Attributes:
+        path: file of the ledger.
+        files: stamp and digest of each video, by its path in the corpus.
+        set_aside: reason and sentence of clips that cannot be read, by their key.
+        unreadable: reason and sentence of videos whose content could not be read, by their path in the corpus.
+    """
+
+    path: Path
+    files: dict[str, tuple[FileStamp, str]] = field(default_factory=dict)
+    set_aside: dict[str, tuple[str, str]] = field(default_factory=dict)
+    unreadable: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self._saved = time.monotonic()
+
+    @classmethod
+    def load(cls, folder: Path) -> Ledger:
+        """Read the ledger of a folder; return an empty one where none can be read."""
+        ledger = cls(folder / LEDGER)
+        try:
+            fields = parse_json(ledger.path.read_text(encoding="utf-8"))
+            ledger.files = {name: (FileStamp(*of), digest) for name, (of, digest) in fields["files"].items()}
+            for name in ("set_aside", "unreadable"):
+                getattr(ledger, name).update({key: (reason, why) for key, (reason, why) in fields[name].items()})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return cls(folder / LEDGER)
+        return ledger
+
+    def digest(self, name: str, place: Path) -> str | None:
+        """Return the known digest of a file that is unchanged or gone; None where it must be read."""
+        known = self.files.get(name)
+        try:
+            now = stamp(str(place))
+        except MediaError:
+            return known[1] if known else None
+        return known[1] if known and known[0] == now else None
+
+    def look(self, name: str, place: Path, digest: Callable[[str], str]) -> tuple[FileStamp, str]:
+        """Read a file for its digest, and note it with the file's stamp."""
+        try:
+            before = stamp(str(place))
+        except MediaError as error:
+            if name not in self.files:
+                self._note_unreadable(name, error)
+            raise
+        try:
+            found = before, digest(str(place))
+        except MediaError as error:
+            self._note_unreadable(name, error)
+            raise
+        with self._lock:
+            self.files[name] = found
+            self.unreadable.pop(name, None)
+        return found
+
+    def _note_unreadable(self, name: str, error: MediaError) -> None:
+        with self._lock:
+            self.files.pop(name, None)
+            self.unreadable[name] = (error.reason, str(error))
+
+    def note_aside(self, key: str, error: MediaError | None) -> None:
+        """Note that a clip cannot be read, with the error; None notes that it can."""
+        with self._lock:
+            if error is None:
+                self.set_aside.pop(key, None)
+            else:
+                self.set_aside[key] = (error.reason, str(error))
+
+    def save(self, *, now: bool = False) -> None:
+        """Write the ledger, if the last time is long ago or `now` is set."""
+        with self._lock:
+            if not now and time.monotonic() - self._saved < SAVE_EVERY_S:
+                return
+            self._saved = time.monotonic()
+            files = {name: ([of.size, of.mtime_ns, of.ctime_ns], digest) for name, (of, digest) in self.files.items()}
+            payload: dict[str, Any] = {"files": files, "set_aside": self.set_aside, "unreadable": self.unreadable}
+            store(self.path, json.dumps(payload, sort_keys=True).encode())
+
+
+# Features of captions in blocks: each distinct text once, its words packed without padding.
+#
+# A block is a file of `evenreel.features.shards` with the arrays `words` (sum of the lengths, D) float16 and `sentence`
+# (N, D) float16; the N texts and their numbers of words are in its record. Blocks are never changed; new texts make new
+# ones.
+
 FORMAT = 1
+BLOCK_TEXTS = 1024
+BATCH_TEXTS = 128
+
+
+class DamagedTextsError(FeaturesError):
+    """Raised where a block of captions is damaged."""
+
+
+class ForeignTextsError(FeaturesError):
+    """Raised where a block of captions is whole, but of another encoder or precision."""
+
+
+@dataclass(frozen=True, eq=False)
+class TextBlock:
+    """Features of N texts.
+
+    Attributes:
+        texts: N texts, all different.
+        words: (sum of lengths, D) float16, the words of one text after those of another.
+        lengths: N numbers of words.
+        sentence: (N, D) float16, rows of unit length.
+    """
+
+    texts: tuple[str, ...]
+    words: NDArray[np.float16]
+    lengths: tuple[int, ...]
+    sentence: NDArray[np.float16]
+
+    def words_of(self, row: int) -> NDArray[np.float16]:
+        """Return the words (W, D) of one text."""
+        end = sum(self.lengths[: row + 1])
+        return self.words[end - self.lengths[row] : end]
+
+
+class Place(NamedTuple):
+    """Place of a text's features: a row of a block, and its number of words."""
+
+    block: Path
+    row: int
+    length: int
+
+
+def encode_block(texts: Sequence[str], encoder: Encoder) -> TextBlock:
+    """Encode texts to a block, a batch at a time; shorter ones together, a batch being as wide as its longest."""
+    by_length = sorted(texts, key=lambda text: (len(text), text))
+    parts = [_encode(by_length[at : at + BATCH_TEXTS], encoder) for at in range(0, len(by_length), BATCH_TEXTS)]
+    return TextBlock(
+        tuple(by_length),
+        np.concatenate([part.words for part in parts]),
+        tuple(length for part in parts for length in part.lengths),
+        np.concatenate([part.sentence for part in parts]),
+    )
+
+
+def write_block(folder: Path, block: TextBlock, encoder: Encoder) -> None:
+    """Add a block to the captions of a folder of features."""
+    record = {
+        "format": FORMAT,
+        "encoder_id": encoder.encoder_id,
+        "weights_hash": encoder.weights_hash,
+        "precision": precision_of(encoder),
+        "texts": list(block.texts),
+        "lengths": list(block.lengths),
+    }
+    arrays = {"words": block.words, "sentence": block.sentence}
+    name = hashlib.blake2b(json.dumps(record).encode(), digest_size=16).hexdigest()
+    store(folder / TEXTS / f"{name}.safetensors", seal(arrays, record))
+
+
+def read_block(path: Path, weights_hash: str, precision: str = FLOAT32) -> TextBlock:
+    """Read a block and check it."""
+    try:
+        payload = path.read_bytes()
+    except OSError as error:
+        raise FeaturesError(f"The captions in {path} cannot be read: {error.strerror or error}.") from error
+    try:
+        arrays, record = unseal(payload)
+        block = TextBlock(tuple(record["texts"]), arrays["words"], tuple(record["lengths"]), arrays["sentence"])
+        newer, made_by = record["format"] > FORMAT, _made_by(record)
+    except Exception as error:
+        # A damaged header can fail in any way in the parser; every way means the same to the reader.
+        raise DamagedTextsError(f"The captions in {path} are damaged; {RECOMPUTE}.") from error
+    if newer:
+        raise FeaturesError(f"The captions in {path} were written by a later version; update evenreel to read them.")
+    if made_by != (weights_hash, precision):
+        raise ForeignTextsError(
+            f"The captions in {path} are of {record['encoder_id']} in {made_by[1]}, another encoder or precision; move "
+            "the file away."
+        )
+    return block
+
+
+def block_files(folder: Path) -> Iterator[Path]:
+    """Iterate over the blocks of captions of a folder of features, in the order of their names."""
+    yield from sorted((folder / TEXTS).glob("*.safetensors"))
+
+
+def find_texts(folder: Path, texts: Sequence[str], weights_hash: str, precision: str = FLOAT32) -> dict[str, Place]:
+    """Find the place of each text by the headers of the blocks alone; texts that no block has are left out."""
+    wanted = set(texts)
+    found: dict[str, Place] = {}
+    for path in block_files(folder):
+        try:
+            record = glance(path)
+            if _made_by(record) != (weights_hash, precision):
+                continue
+            held = list(zip(record["texts"], record["lengths"], strict=True))
+        except Exception:
+            # What does not parse holds nothing; `evenreel features` names it when it looks through all blocks.
+            continue
+        found |= {text: Place(path, row, length) for row, (text, length) in enumerate(held) if text in wanted}
+    return found
+
+
+def _made_by(record: Mapping[str, Any]) -> tuple[str, str]:
+    """Weights hash and precision of the encoder."""
+    return record["weights_hash"], record["precision"]
+
+
+def _encode(texts: list[str], encoder: Encoder) -> TextBlock:
+    encoded = encoder.encode_text(texts)
+    if not encoded.words.shape[1]:
+        raise EncoderError(
+            f"The model {encoder.encoder_id} gives no vectors of words, which features hold; use its checkpoint, or an "
+            "export by `evenreel models --export`."
+        )
+    words = halves(encoded.words[encoded.word_mask], "word")
+    lengths = tuple(encoded.word_mask.sum(axis=1).tolist())
+    return TextBlock(tuple(texts), words, lengths, halves(encoded.sentence, "sentence"))
+
+
+def halves(values: NDArray[Any], what: str) -> NDArray[np.float16]:
+    """Convert an encoder's numbers to float16; `what` names them in the message."""
+    with np.errstate(over="ignore"):  # it is looked for below
+        stored = values.astype(np.float16)
+    if not np.isfinite(stored).all():
+        raise EncoderError(f"The model gives a {what} that is not a number, or too large for float16.")
+    return stored
+
+
+# Manifest of a folder of features: their encoder, and the ways in which clips were read.
+
+MANIFEST_FORMAT = 1
 MANIFEST = "features.json"
 
 
@@ -144,7 +417,7 @@ def read_manifest(folder: str | PathLike[str]) -> Manifest:
     path = folder / MANIFEST
     try:
         fields = parse_json(path.read_text(encoding="utf-8"))
-        manifest = None if _take(fields, "format", int) > FORMAT else _build(fields)
+        manifest = None if _take(fields, "format", int) > MANIFEST_FORMAT else _build(fields)
     except FileNotFoundError as error:
         raise FeaturesError(f"There are no features in {folder}; make some with `evenreel features`.") from error
     except OSError as error:
@@ -157,14 +430,7 @@ def read_manifest(folder: str | PathLike[str]) -> Manifest:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> Manifest:
-    """Write the manifest of a run, merged with that of the folder.
-
-    Returns:
-        The merged manifest.
-
-    Raises:
-        FeaturesError: the folder holds features of another encoder or precision, or cannot be written.
-    """
+    """Write the manifest of a run, merged with that of the folder."""
     there = manifest_beside(folder, manifest)
     if there is not None and there.precision != manifest.precision:
         raise FeaturesError(f"{folder} holds features in {there.precision}; name another --out, or that --precision.")
@@ -175,11 +441,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> Manifest:
 
 
 def manifest_beside(folder: Path, manifest: Manifest) -> Manifest | None:
-    """Return the manifest of a folder that these features may be written to; None where it has none or a damaged one.
-
-    Raises:
-        FeaturesError: the folder holds features of another encoder, or the manifest cannot be read.
-    """
+    """Return the manifest of a folder that these features may be written to; None where none can be read."""
     there = None
     with contextlib.suppress(DamagedManifestError):
         there = read_manifest(folder) if (folder / MANIFEST).exists() else None
@@ -192,12 +454,8 @@ def manifest_beside(folder: Path, manifest: Manifest) -> Manifest | None:
 
 
 def put_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write a manifest, replacing that of the folder.
-
-    Raises:
-        FeaturesError: the folder cannot be written.
-    """
-    store(folder / MANIFEST, (json.dumps({"format": FORMAT} | asdict(manifest), indent=2) + "\n").encode())
+    """Write a manifest, replacing that of the folder."""
+    store(folder / MANIFEST, (json.dumps({"format": MANIFEST_FORMAT} | asdict(manifest), indent=2) + "\n").encode())
 
 
 def feature_folder(corpus_folder: str | PathLike[str], encoder: Encoder) -> Path:

@@ -13,7 +13,7 @@ from evenreel.errors import FeaturesError
 from evenreel.features.load import FoundClips, find_clips
 from evenreel.features.pool import SetAside
 from evenreel.features.settings import Words
-from evenreel.features.stored.clips import StoredClips
+from evenreel.features.stored import StoredClips
 from evenreel.features.windows import Fits
 from evenreel.features.word_changes import WordChanges, changed_signs, changed_windows
 from evenreel.types import Corpus, FloatArray
@@ -35,12 +35,7 @@ def read_on_screen(
     fits: Fits,
     changes: WordChanges,
 ) -> ScreenSentences:
-    """Read the on-screen sentences of some clips, as a tokenizer takes them: made anew of the signs that `rule` found.
-
-    Raises:
-        FeaturesError: the folder has no on-screen text by this rule; a clip has no features there, or was set aside; a
-            file is damaged.
-    """
+    """Read the on-screen sentences of some clips, as a tokenizer takes them, made anew of the signs of `rule`."""
     found = find_clips(folder, select(corpus, where=pl.col("clip_id").is_in(clip_ids)), rule=rule, windows=True)
     if isinstance(found, StoredClips) or found.made.windows is None:
         raise FeaturesError(

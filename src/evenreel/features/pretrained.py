@@ -24,16 +24,7 @@ class PretrainedMeans(NamedTuple):
 
 
 def pretrained_means(folder: str | Path, corpus: Corpus, clip_ids: tuple[str, ...]) -> PretrainedMeans:
-    """Compute the mean frame of some clips from features of the pretrained tower.
-
-    Args:
-        folder: features of the corpus by the tower before any training (`evenreel features`).
-        corpus: the clips.
-        clip_ids: V clips of the corpus.
-
-    Raises:
-        FeaturesError: a clip has no features there, or was set aside; they are of no encoder; a file is damaged.
-    """
+    """Compute the mean frame of some clips from features of the pretrained tower."""
     found = find_clips(folder, select(corpus, where=pl.col("clip_id").is_in(clip_ids)))
     if found.manifest.streams:
         raise FeaturesError(
@@ -52,9 +43,5 @@ def pretrained_means(folder: str | Path, corpus: Corpus, clip_ids: tuple[str, ..
 
 
 def with_pretrained_means(videos: VideoFeatures, folder: str | Path, corpus: Corpus) -> VideoFeatures:
-    """Add pretrained means to the features of clips.
-
-    Raises:
-        FeaturesError: see `pretrained_means`.
-    """
+    """Add pretrained means to the features of clips."""
     return replace(videos, pretrained_mean=pretrained_means(folder, corpus, videos.ids).means)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from evenreel.arrays import slices
 from evenreel.documents import parse_json
 from evenreel.errors import EvenreelError, FeaturesError, UsageError
-from evenreel.features.folder import store
+from evenreel.features.manifest import store
 from evenreel.features.shards import seal, unseal
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.parquet_files import read_table

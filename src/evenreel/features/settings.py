@@ -33,9 +33,6 @@ def stored_rule(frames: int | None) -> str:
 def rule_text(rule: str) -> str:
     """Return a rule as it is spelt in a manifest.
 
-    Raises:
-        UsageError: the rule cannot be parsed.
-
     >>> rule_text("every 0.50 s"), rule_text("20 stored")
     ('every 0.5 s', '20 stored')
     """

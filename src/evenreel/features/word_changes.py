@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from evenreel.errors import FeaturesError, UsageError
-from evenreel.features.sentences import Sentences
-from evenreel.features.stored.clips import StoredClips
+from evenreel.features.load import Sentences
+from evenreel.features.stored import StoredClips
 from evenreel.features.windows import EMPTY, MOMENT_S, Fits, Sampled, WindowText, where_empty, windows_of, written
 from evenreel.progress import Progress
 from evenreel.types import Encoder, OnScreen, TextTrack, VideoFeatures

@@ -80,16 +80,6 @@ def bm25_scores(
 ) -> Bm25Scores:
     """Score every caption with the on-screen words of every clip by BM25.
 
-    Args:
-        captions: the text of each caption, by its id.
-        clips: the texts of the signs of each clip, a track each, by its id; empty where nothing is written.
-        by: terms to count, words or trigrams; words of a script without spaces are found by trigrams alone.
-        k1: how soon a word that is repeated adds little more (term frequency saturation), at least 0.
-        b: how much scores of clips with many words are reduced (length normalisation), 0 to 1.
-
-    Raises:
-        UsageError: a setting is out of its range, or the signs of a clip are one text instead of a list.
-
     >>> scores = bm25_scores({"a": "a bus to Bath"}, {"v": ["Bath 12"], "w": ["London"], "x": []})
     >>> row = scores.block(slice(0, 1), slice(0, 3))[0]
     >>> [f"{score:.3f}" for score in row]  # log(1 + 2.5 / 1.5) / (1 + 1.2 (0.25 + 0.75 * 2 / 1)), and 0

@@ -74,7 +74,7 @@ def classes_of(tagged: Sequence[Tagged], rules: ClassRules | None = None) -> Ver
     Raises:
         UsageError: `min_captions` is less than 1.
 
-    >>> from evenreel.language.pattern import PatternTagger
+    >>> from evenreel.language.taggers import PatternTagger
     >>> captions = ["cut tomato", "a man chops two tomatoes", "turn on the faucet", "turn tap on"]
     >>> found = classes_of(PatternTagger().tag(captions))
     >>> [[found.verb_names[number] for number in one] for one in found.verbs]

@@ -142,11 +142,6 @@ def dictionary(word: str) -> dict[Part, tuple[str, ...]]:
 def are_forms(one: str, other: str, *parts: Part) -> bool:
     """Return whether two words may be forms of the same word.
 
-    Args:
-        one: a word.
-        other: another word.
-        parts: parts of speech to look the words up as; none: all.
-
     >>> are_forms("pools", "pool"), are_forms("swimming", "swims"), are_forms("swimming", "swims", "noun")
     (True, True, False)
     >>> are_forms("news", "new"), are_forms("universe", "university"), are_forms("hyundais", "hyundai")

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evenreel.language.caption_rules import PARTICLES
 from evenreel.language.synonyms import caption_synonyms
+from evenreel.language.taggers import PARTICLES
 from evenreel.language.tokens import Tagged, Token
 
 PhraseKind = Literal["entity", "activity"]
@@ -38,7 +38,7 @@ class Phrase:
 def phrases(tokens: Tagged) -> list[Phrase]:
     """Return the entities and activities of a tagged caption, in order of their starts.
 
-    >>> from evenreel.language.pattern import PatternTagger
+    >>> from evenreel.language.taggers import PatternTagger
     >>> [tagged] = PatternTagger().tag(["A man is cutting ripe tomatoes with a big knife"])
     >>> [(one.kind, one.text) for one in phrases(tagged)]
     [('entity', 'man'), ('activity', 'cut ripe tomato'), ('entity', 'ripe tomato'), ('entity', 'big knife')]
@@ -98,10 +98,6 @@ def later_particle(tokens: Tagged, place: int) -> int | None:
     """Return the place of a particle that follows its verb's object, such as `on` of `turn the tap on`, or None.
 
     It must end the caption, or stand before a punctuation mark or conjunction.
-
-    Args:
-        tokens: tagged tokens of a caption.
-        place: index of the verb.
     """
     after = place + 1
     while after < len(tokens) and (tokens[after].part in ("noun", "adjective") or tokens[after].tag in OPENERS):
@@ -113,12 +109,7 @@ def later_particle(tokens: Tagged, place: int) -> int | None:
 
 
 def with_opener(tokens: Tagged, start: int) -> int:
-    """Return the place where a noun phrase begins, with its article, possessive or number.
-
-    Args:
-        tokens: tagged tokens of a caption.
-        start: place where it begins without them.
-    """
+    """Return the place where a noun phrase begins, with its article, possessive or number."""
     while start > 0 and tokens[start - 1].tag in OPENERS:
         start -= 1
     return start

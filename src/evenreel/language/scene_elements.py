@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 from evenreel.errors import UsageError
 from evenreel.language.folding import lemma_of
 from evenreel.language.noun_phrases import Phrase, base_form, phrases, with_opener
-from evenreel.language.role_pieces import is_word, words_of
+from evenreel.language.role_graphs import is_word, words_of
 from evenreel.language.synonyms import (
     NO_SYNONYMS,
     Synonyms,

@@ -1,20 +1,31 @@
-"""Division of a caption into content and the style before and after it.
-
-Style is words about the recording or the writer: `in this video`, `a clip of`, `we see`, `there is`, `as one can see`.
-It is recognised at both ends of a caption, with the function words between it and the rest, which is the content.
-"""
+"""How captions are worded: style, words that are masked or scrambled."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import gzip
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
-from evenreel.language.caption_rules import closed_words
+import numpy as np
+from numpy.typing import NDArray
+
+from evenreel.errors import UsageError
 from evenreel.language.noun_phrases import OPENERS, Phrase, phrases, with_opener
 from evenreel.language.synonyms import packaged_lines, stop_nouns, stop_verbs
-from evenreel.language.tokens import Tagged, Token
+from evenreel.language.taggers import closed_words
+from evenreel.language.tokens import Tagged, Tagger, Token
+from evenreel.types import FloatArray
+
+# Division of a caption into content and the style before and after it.
+#
+# Style is words about the recording or the writer: `in this video`, `a clip of`, `we see`, `there is`, `as one can
+# see`. It is recognised at both ends of a caption, with the function words between it and the rest, which is the
+# content.
 
 _SPEAKERS = frozenset({"someone", "somebody", "one", "anyone"})
 """Nouns that are style beside a verb of showing: `someone shows this`."""
@@ -74,7 +85,7 @@ class Wording:
 def wording(caption: str, tokens: Tagged) -> Wording | None:
     """Divide a tagged caption into style and content; None where it has no content.
 
-    >>> from evenreel.language.pattern import PatternTagger
+    >>> from evenreel.language.taggers import PatternTagger
     >>> text = "In this video we see a man who is slowly cutting bread, as one can see."
     >>> found = wording(text, PatternTagger().tag([text])[0])
     >>> found.before, found.content, found.after
@@ -100,7 +111,7 @@ def wording(caption: str, tokens: Tagged) -> Wording | None:
 def content_phrases(tokens: Tagged) -> list[Phrase]:
     """Return the entities and activities of a tagged caption, without those that are style or stop words.
 
-    >>> from evenreel.language.pattern import PatternTagger
+    >>> from evenreel.language.taggers import PatternTagger
     >>> [tagged] = PatternTagger().tag(["we see a man in a short clip"])
     >>> [one.text for one in content_phrases(tagged)]
     ['man']
@@ -310,3 +321,377 @@ def _style_verbs() -> frozenset[str]:
 @lru_cache(maxsize=1)
 def _style_adverbs() -> frozenset[str]:
     return frozenset(packaged_lines("style_adverbs.txt"))
+
+
+# Edits of captions that change their style and keep their content, or the other way round.
+#
+# `evenreel.language.wording` divides content and style.
+
+SOMETHING = "something"
+"""What is said where content is taken away."""
+
+CAPTION = "{caption}"
+"""Where a pattern has the caption."""
+
+
+def restyled(edit: str, captions: Sequence[str], clip_ids: Sequence[str], tagger: Tagger, seed: int = 0) -> list[str]:
+    """Apply an edit of style or content to captions; captions without content stay unchanged.
+
+    Args:
+        edit: name of the edit, a key of `EDITS`.
+        captions: Q texts.
+        clip_ids: clip of each caption (Q,); an edit that takes the style or content of another caption takes it from
+            one of another clip.
+        tagger: tags the words, by which content is told from style.
+        seed: seed of the draw of those other captions.
+    """
+    if edit not in EDITS:
+        raise UsageError(f"{edit!r} is no edit of captions; there are: {', '.join(EDITS)}.")
+    found = [wording(text, tokens) for text, tokens in zip(captions, tagger.tag(captions), strict=True)]
+    lenders = _lenders(found, clip_ids, seed) if edit in _LENT else found
+    return [
+        text if own is None or lender is None else EDITS[edit](own, lender)
+        for text, own, lender in zip(captions, found, lenders, strict=True)
+    ]
+
+
+def paraphrased(captions: Sequence[str], patterns: Sequence[str], seed: int = 0) -> list[str]:
+    """Put each caption into a sentence pattern drawn at random.
+
+    >>> paraphrased(["A man runs."], ["in this video, {caption}"])
+    ['in this video, a man runs.']
+    """
+    if not patterns:
+        raise UsageError(f"There is no pattern to put captions in; give one such as 'in this video, {CAPTION}'.")
+    for pattern in patterns:
+        if pattern.count(CAPTION) != 1:
+            raise UsageError(f"The pattern {pattern!r} has {CAPTION} {pattern.count(CAPTION)} times; write it once.")
+    drawn = np.random.default_rng(seed).integers(0, len(patterns), len(captions))
+    return [_in_pattern(patterns[place], text) for place, text in zip(drawn, captions, strict=True)]
+
+
+def toggle_marks(caption: str) -> str:
+    """Toggle the first capital and the full stop of a caption and keep every word: a control edit.
+
+    >>> toggle_marks("A man runs."), toggle_marks("a man runs")
+    ('a man runs', 'A man runs.')
+    """
+    text = caption.strip()
+    text = text.removesuffix(".") if text.endswith(".") else f"{text}."
+    return f"{text[:1].swapcase()}{text[1:]}"
+
+
+def differ_in_words(one: str, other: str) -> bool:
+    """Return whether two captions differ in more than a capital, a full stop and spaces.
+
+    >>> differ_in_words("A man runs.", "a man runs"), differ_in_words("A man runs.", "a dog runs")
+    (False, True)
+    """
+    first, second = (lowered(" ".join(text.strip().removesuffix(".").split())) for text in (one, other))
+    return first != second
+
+
+EDITS: dict[str, Callable[[Wording, Wording], str]] = {
+    "style-removed": lambda own, _: own.bare,
+    "style-swapped": lambda own, lender: lender.around(own.content),
+    "content-removed": lambda own, _: own.around(SOMETHING),
+    "content-swapped": lambda own, lender: own.around(lender.content),
+}
+"""By name, what becomes of a caption and of one that lends to it."""
+
+_LENT = frozenset({"style-swapped", "content-swapped"})
+
+
+def _in_pattern(pattern: str, caption: str) -> str:
+    first = caption.split(" ", 1)[0]
+    inside = not pattern.startswith(CAPTION) and first.istitle() and first != "I"
+    return pattern.replace(CAPTION, lowered(caption) if inside else caption)
+
+
+def _lenders(found: Sequence[Wording | None], clip_ids: Sequence[str], seed: int) -> list[Wording]:
+    """A caption of another clip for each."""
+    able = [(clip, one) for clip, one in zip(clip_ids, found, strict=True) if one is not None]
+    if len({clip for clip, _ in able}) < 2:
+        raise UsageError("Captions with content are of fewer than two clips, so none can lend to another; give more.")
+    random = np.random.default_rng(seed)
+    lenders = []
+    for own in clip_ids:
+        clip, lender = able[random.integers(len(able))]
+        while clip == own:
+            clip, lender = able[random.integers(len(able))]
+        lenders.append(lender)
+    return lenders
+
+
+# Scrambled text: random letters in place of a text, to be looked at, and random syllables, to be said.
+
+CONSONANTS = "bcdfghjklmnpqrstvwxz"
+"""Of these alone there are no words; y sounds as a vowel now and then, so it is left out."""
+
+VOWELS = "aeiou"
+DIGITS = "0123456789"
+
+
+def scrambled(text: str, random: np.random.Generator) -> str:
+    """Replace each letter by another random consonant, and each digit by another digit; capitals stay capitals.
+
+    >>> scrambled("Gate 7, left", np.random.default_rng(0))
+    'Wqmh 2, bcbf'
+    """
+    return "".join(_other(letter, CONSONANTS, random) for letter in text)
+
+
+def babbled(text: str, random: np.random.Generator) -> str:
+    """Replace each vowel by another vowel, each other letter by another consonant, and each digit by another digit.
+
+    What comes out can be said in about the same time and says nothing.
+
+    >>> babbled("Gate 7, left", np.random.default_rng(0))
+    'Womi 2, babf'
+    """
+    kinds = (VOWELS if letter.lower() in VOWELS else CONSONANTS for letter in text)
+    return "".join(_other(letter, kind, random) for letter, kind in zip(text, kinds, strict=True))
+
+
+def _other(letter: str, letters: str, random: np.random.Generator) -> str:
+    if not letter.isalnum():
+        return letter
+    others = (DIGITS if letter.isdecimal() else letters).replace(letter.lower(), "")
+    drawn = others[int(random.integers(len(others)))]
+    return drawn.upper() if letter.isupper() else drawn
+
+
+# Removal, generalisation or replacement of words in a caption that leaves the rest readable.
+#
+# A removed word leaves no loose comma, double space or clitic (`the man's dog` without `man` is `the dog`), an article
+# before a replaced word becomes `a` or `an` as needed, and a capital at the beginning stays one. Articles stay where
+# their noun is removed (`a is running`): the shorter the edit, the surer it is.
+
+MASKING_SOMETHING, THINGS = "something", "things"
+"""What is said instead of a noun of one thing, and of several."""
+
+DEEDS = {
+    "VBG": "doing something",
+    "VBZ": "does something",
+    "VBD": "did something",
+    "VBN": "done",
+}
+"""What is said instead of a verb, by its tag; of others it is `do something`."""
+
+_ARTICLES = frozenset({"a", "an", "the"})
+_AS_VOWEL = re.compile(r"(?!uni(?![dmn])|us[eu]|ut[ei]|uku|eu|one\b|once\b)[aeiou]|hour|honest|honou?r", re.IGNORECASE)
+_CLITIC = re.compile(r".['’]\w+|s['’]", re.IGNORECASE)
+"""With the last letter of its word: an apostrophe alone is one after s, else a quotation mark."""
+_OBJECT_TAGS = frozenset({"DT", "PDT", "PRP$", "CD"})
+
+
+def without(caption: str, tokens: Tagged, places: Collection[int]) -> str:
+    """Remove the tokens at some places from a caption.
+
+    >>> from evenreel.language.taggers import PatternTagger
+    >>> text = "A man, a dog and another man's cat run."
+    >>> without(text, PatternTagger().tag([text])[0], {1, 7})
+    'A, a dog and another cat run.'
+    """
+    return rewritten(caption, tokens, dict.fromkeys(places, ""))
+
+
+def generic(caption: str, tokens: Tagged, places: Collection[int]) -> str:
+    """Replace nouns, verbs and adjectives at some places of a caption by words without content.
+
+    A noun becomes `something`, without an article, or `things`; a verb becomes `doing something` in its own form, with
+    `with` before an object; an adjective is removed.
+
+    >>> from evenreel.language.taggers import PatternTagger
+    >>> text = "The man is playing a big guitar"
+    >>> [tagged] = PatternTagger().tag([text])
+    >>> generic(text, tagged, {1}), generic(text, tagged, {3, 5})
+    ('Something is playing a big guitar', 'The man is doing something with a guitar')
+    """
+    words: dict[int, str] = {}
+    for place in places:
+        words[place] = _generic(tokens, place)
+        before = place - 1
+        if words[place] == MASKING_SOMETHING and before >= 0 and tokens[before].lemma in _ARTICLES:
+            words[before] = ""
+    return rewritten(caption, tokens, words)
+
+
+def rewritten(caption: str, tokens: Tagged, words: Mapping[int, str]) -> str:
+    """Replace the tokens at some places of a caption by other words.
+
+    >>> from evenreel.language.taggers import PatternTagger
+    >>> [tagged] = PatternTagger().tag(["an orange cat"])
+    >>> rewritten("an orange cat", tagged, {1: ""}), rewritten("an orange cat", tagged, {2: "owl"})
+    ('a cat', 'an orange owl')
+    """
+    text = caption.strip()
+    stretches = token_places(text, tokens)
+    said = {**words, **_clitics(tokens, words, stretches)}
+    said |= _articles(tokens, said)
+    new, at = "", 0
+    for place in sorted(said):
+        first, last = stretches[place]
+        new += text[at:first] + said[place]
+        at = last
+    new = _tidy(new + text[at:])
+    return new[:1].upper() + new[1:] if text[:1].isupper() else new
+
+
+def _generic(tokens: Tagged, place: int) -> str:
+    token = tokens[place]
+    if token.part == "noun":
+        return THINGS if token.tag in ("NNS", "NNPS") else MASKING_SOMETHING
+    if token.part == "verb":
+        deed = DEEDS.get(token.tag, "do something")
+        return f"{deed} with" if deed.endswith(MASKING_SOMETHING) and _has_object(tokens, place) else deed
+    return ""
+
+
+def _has_object(tokens: Tagged, place: int) -> bool:
+    """Whether what follows a verb is what is done something with."""
+    if place + 1 == len(tokens):
+        return False
+    after = tokens[place + 1]
+    return after.tag in _OBJECT_TAGS or after.part in ("noun", "adjective")
+
+
+def _clitics(tokens: Tagged, words: Mapping[int, str], stretches: list[tuple[int, int]]) -> dict[int, str]:
+    """What hangs on a token that goes: `'s` of `man's`."""
+    return {
+        place + 1: ""
+        for place, word in words.items()
+        if not word
+        and place + 1 < len(tokens)
+        and _CLITIC.fullmatch(tokens[place].text[-1] + tokens[place + 1].text)
+        and stretches[place][1] == stretches[place + 1][0]
+    }
+
+
+def _articles(tokens: Tagged, said: Mapping[int, str]) -> dict[int, str]:
+    """`a` or `an` before a word that was not there before: `an orange cat`, but `a cat`."""
+    found = {}
+    for place, token in enumerate(tokens[:-1]):
+        if place in said or place + 1 not in said or token.text.lower() not in ("a", "an"):
+            continue
+        follower = said[place + 1] or _next_of_phrase(tokens, place + 2, said)
+        if follower:
+            right = "an" if _AS_VOWEL.match(follower) else "a"
+            found[place] = right.capitalize() if token.text[0].isupper() else right
+    return found
+
+
+def _next_of_phrase(tokens: Tagged, place: int, said: Mapping[int, str]) -> str:
+    """The word that an article before a hole goes with; empty where there is none."""
+    while place < len(tokens) and said.get(place) == "":
+        place += 1
+    if place == len(tokens) or not _goes_with_article(tokens[place]):
+        return ""
+    return said.get(place, tokens[place].text)
+
+
+def _goes_with_article(token: Token) -> bool:
+    return token.part in ("noun", "adjective") or token.tag == "VBG"
+
+
+def _tidy(text: str) -> str:
+    """Without the spaces and commas that a hole leaves.
+
+    >>> _tidy("a dog , , and   a cat , ."), _tidy(", then a dog")
+    ('a dog, and a cat.', 'then a dog')
+    """
+    text = " ".join(text.split())
+    text = re.sub(r"\s+([,.;:!?])", r"\1", text)
+    text = re.sub(r"([,;:])(?:\s*[,;:])+", r"\1", text)
+    text = re.sub(r"[,;:]\s*(?=[.!?]|$)", "", text)
+    return text.lstrip(" ,;:")
+
+
+_GZIP = b"\x1f\x8b"
+_LONGEST_LINE = 1 << 20
+
+
+def read_word_vectors(path: str | Path, words: Sequence[str]) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Read the pretrained vectors of some words from a text file in the form of GloVe or word2vec.
+
+    GloVe's form is a word and its numbers a line; word2vec's has one line more at the start. Only the vectors asked for
+    are kept in memory; the file may be packed with gzip. Where a word has several lines the first counts.
+
+    Returns:
+        Which words the file has, boolean (W,), and their vectors (W, D), zero where it has none.
+    """
+    path = Path(path)
+    rows: dict[bytes, list[int]] = {}
+    for row, word in enumerate(words):
+        rows.setdefault(word.encode(), []).append(row)
+    found = np.zeros(len(words), np.bool_)
+    try:
+        with _word_vectors_opened(path) as stream:
+            first, dimension = _first_line(stream, path)
+            vectors = np.zeros((len(words), dimension), np.float32)
+            for line in _lines(stream, first):
+                if (vector := _vector(line, rows, dimension, path)) is not None:
+                    places = rows.pop(vector.word)
+                    found[places], vectors[places] = True, vector.values
+    except (OSError, EOFError) as error:  # a broken gzip ends too early
+        raise UsageError(f"The word vectors in {path} cannot be read: {error}.") from error
+    return found, vectors
+
+
+class _Line(NamedTuple):
+    number: int
+    text: bytes
+
+
+class _Vector(NamedTuple):
+    word: bytes
+    values: FloatArray
+
+
+def _word_vectors_opened(path: Path) -> BinaryIO | gzip.GzipFile:
+    with path.open("rb") as stream:
+        packed = stream.read(len(_GZIP)) == _GZIP
+    return gzip.open(path) if packed else path.open("rb")
+
+
+def _first_line(stream: BinaryIO | gzip.GzipFile, path: Path) -> tuple[_Line, int]:
+    """The first line with a vector, and how many numbers it has."""
+    number, parts = 1, stream.readline(_LONGEST_LINE).split()
+    if len(parts) == 2 and all(part.isdigit() for part in parts):  # word2vec: how many words, how many numbers
+        number, parts = 2, stream.readline(_LONGEST_LINE).split()
+    if len(parts) < 2:
+        raise UsageError(f"Line {number} of {path} is no word with its vector; {_FORM}.")
+    return _Line(number, b" ".join(parts)), len(parts) - 1
+
+
+def _lines(stream: BinaryIO | gzip.GzipFile, first: _Line) -> Iterator[_Line]:
+    yield first
+    number = first.number
+    while text := stream.readline(_LONGEST_LINE):
+        number += 1
+        yield _Line(number, text.rstrip())
+
+
+def _vector(line: _Line, rows: Mapping[bytes, Sequence[int]], dimension: int, path: Path) -> _Vector | None:
+    """The vector of a line, None where its word is not wanted; some published words have spaces."""
+    if line.text.count(b" ") < dimension:
+        raise _bad(line, dimension, path)
+    if line.text.split(b" ", 1)[0] not in rows:
+        return None
+    word, *parts = line.text.rsplit(b" ", dimension)
+    if word not in rows:
+        return None
+    try:
+        values = np.array([float(part) for part in parts], np.float32)
+    except ValueError as error:
+        raise _bad(line, dimension, path) from error
+    if not np.isfinite(values).all():
+        raise _bad(line, dimension, path)
+    return _Vector(word, values)
+
+
+def _bad(line: _Line, dimension: int, path: Path) -> UsageError:
+    return UsageError(f"Line {line.number:,} of {path} is not a word and {dimension} finite numbers; {_FORM}.")
+
+
+_FORM = "give GloVe's or word2vec's text form, unpacked or as .gz"

@@ -13,9 +13,9 @@ from zlib import crc32
 
 import numpy as np
 
-from evenreel.corpus.distractors import OVERLAY, OVERLAYS, VOICEOVER, VOICEOVERS
+from evenreel.corpus.counterparts import OVERLAY, OVERLAYS, VOICEOVER, VOICEOVERS
 from evenreel.errors import UsageError
-from evenreel.language.style import SOMETHING
+from evenreel.language.wording import SOMETHING
 from evenreel.planted.captions import any_of
 from evenreel.planted.overlay import marked, overlaid
 from evenreel.planted.plan import PlantedClip, PlantedCorpus, Split

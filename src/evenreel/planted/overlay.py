@@ -9,9 +9,9 @@ from math import inf
 
 import numpy as np
 
-from evenreel.corpus.distractors import OVERLAY, assign_distractors
+from evenreel.corpus.counterparts import OVERLAY, assign_distractors
 from evenreel.errors import UsageError
-from evenreel.language.scramble import scrambled
+from evenreel.language.wording import scrambled
 from evenreel.planted.plan import PlantedClip, PlantedCorpus
 from evenreel.planted.scenes import SignBoard
 
@@ -27,7 +27,7 @@ def overlaid(plan: PlantedCorpus, edit: str) -> tuple[PlantedClip, ...]:
 
     Args:
         plan: planned corpus of `scene_text`, with captions that name a word.
-        edit: name of the edit, one of `evenreel.corpus.distractors.OVERLAYS`.
+        edit: name of the edit, one of `evenreel.corpus.counterparts.OVERLAYS`.
     """
     clips, distractors = plan.split("test"), overlay_distractors(plan)
     random = np.random.default_rng([plan.seed, _SEED, 1])

@@ -8,7 +8,7 @@ from functools import cache
 import polars as pl
 
 from evenreel.corpus import make_corpus
-from evenreel.corpus.distractors import OVERLAY_OF, VOICEOVER_OF
+from evenreel.corpus.counterparts import OVERLAY_OF, VOICEOVER_OF
 from evenreel.planted.plan import PlantedClip, PlantedCorpus
 from evenreel.planted.shots import Sentence, Shot
 from evenreel.planted.vocabulary import activities, backgrounds, colours, shapes, sizes

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from evenreel.corpus.distractors import VOICEOVER, assign_distractors
-from evenreel.language.scramble import babbled
+from evenreel.corpus.counterparts import VOICEOVER, assign_distractors
+from evenreel.language.wording import babbled
 from evenreel.planted.captions import any_of
 from evenreel.planted.plan import PlantedClip, PlantedCorpus
 from evenreel.planted.voices import SpokenSentence

@@ -20,7 +20,7 @@ from evenreel.audits.order.preference import (
     VIDEOS_RIGHT,
 )
 from evenreel.corpus import make_corpus
-from evenreel.corpus.order_twins import ORDER_OF
+from evenreel.corpus.counterparts import ORDER_OF
 from evenreel.types import Corpus, Scores
 from tests.audits.small_pairs import beats
 

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenreel.corpus import FORMATS
-from evenreel.corpus.formats.names import cut_length_s
-from evenreel.corpus.given_files import ReleaseFiles, csv_rows, read_lines, stem
+from evenreel.corpus.formats.captions import cut_length_s
+from evenreel.corpus.imported import ReleaseFiles, csv_rows, read_lines, stem
 from evenreel.errors import CorpusError
 from tests.corpus.formats.test_official import (
     DIDEMO,

@@ -10,11 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.shifts.world import subject_of as places_of
-from evenreel.edits.corruptions.high import inserted
-from evenreel.edits.corruptions.kinds import CORRUPTIONS
-from evenreel.edits.corruptions.original import Original
-from evenreel.edits.corruptions.settings import KINDS, STRENGTHS, Corruption, CorruptionSettings
-from evenreel.edits.corruptions.subject import subject_of
+from evenreel.edits.corruptions import CORRUPTIONS, Original, inserted, subject_of
+from evenreel.edits.settings import KINDS, STRENGTHS, Corruption, CorruptionSettings
 from evenreel.errors import UsageError
 from evenreel.planted import plan_corpus
 from evenreel.planted.draw import draw_clip

@@ -12,10 +12,9 @@ import polars as pl
 import pytest
 
 from evenreel.corpus import load_corpus, make_corpus
-from evenreel.edits.corruptions.lenders import lenders_of
-from evenreel.edits.corruptions.settings import CorruptionSettings
-from evenreel.edits.corruptions.writing import CorruptionReport, corrupt_clips
-from evenreel.edits.timed_clips import TimedClip, VideoHeader
+from evenreel.edits.clips import TimedClip, VideoHeader
+from evenreel.edits.corruptions import CorruptionReport, corrupt_clips, lenders_of
+from evenreel.edits.settings import CorruptionSettings
 from evenreel.errors import CorpusError
 from evenreel.features.manifest import CorpusClip
 from evenreel.media import open_video, parse_rule

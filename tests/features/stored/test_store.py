@@ -36,8 +36,7 @@ from evenreel.features import (
     read_manifest,
     store_features,
 )
-from evenreel.features.stored.clips import INDEX, MATRICES, joined
-from evenreel.features.stored.files import opened
+from evenreel.features.stored import INDEX, MATRICES, joined, opened
 from evenreel.library.search.rerank import check_encoder
 from evenreel.training.data.material import load_material
 from evenreel.training.recipe.files import recipe_from

@@ -21,7 +21,7 @@ from evenreel.checkpoint.architecture import build
 from evenreel.cli.show_library import show_result
 from evenreel.encoders.trainable import tokenise
 from evenreel.errors import CheckpointError, LibraryError, UsageError
-from evenreel.features.graphs import graphs_of
+from evenreel.features.load import graphs_of
 from evenreel.features.windows import EMPTY, with_windows
 from evenreel.features.word_changes import WordChanges
 from evenreel.library import open_library

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from evenreel.errors import UsageError
 from evenreel.language.folding import Part
-from evenreel.language.masking import generic, rewritten, without
 from evenreel.language.synonyms import stop_nouns, stop_verbs
 from evenreel.language.tokens import Tagged, Token
+from evenreel.language.wording import generic, rewritten, without
 
 Mask = Literal["removed", "masked", "replaced"]
 ContentPart = Literal["noun", "verb", "adjective"]
@@ -47,7 +47,7 @@ class CounterfactualSettings:
             these.
         parts: parts of speech of such words, `noun`, `verb`, `adjective`; the paper uses all three.
         mask: how the word is masked: `removed`; `masked` by a word without content, see
-            `evenreel.language.masking.generic`; or `replaced` by a rarer word of the same form, drawn from those of all
+            `evenreel.language.wording.generic`; or `replaced` by a rarer word of the same form, drawn from those of all
             queries.
         seed: seed of the draw of these words.
 
@@ -165,7 +165,7 @@ def counterfactuals(
     Raises:
         UsageError: texts, tokens and matches are not equally many.
 
-    >>> from evenreel.language.pattern import PatternTagger
+    >>> from evenreel.language.taggers import PatternTagger
     >>> texts = ["a brown dog runs", "two dogs sleep", "a dog"]
     >>> tagged = PatternTagger().tag(texts)
     >>> made = counterfactuals(texts, tagged, np.array([7, 7, 7]), CounterfactualSettings(beta=2))

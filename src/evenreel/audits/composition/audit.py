@@ -16,7 +16,7 @@ from evenreel.audits.edits.words import edited_notices
 from evenreel.audits.given import as_edited, as_inputs
 from evenreel.audits.method import paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
-from evenreel.corpus.accepted import CorpusLike
+from evenreel.corpus.folder import CorpusLike
 from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import AuditResult
 

@@ -15,7 +15,7 @@ from evenreel.audits.composition.questions import NAMING, MultipleChoice, measur
 from evenreel.audits.edits.measures import CONTROL
 from evenreel.audits.given import as_edited, as_inputs, as_texts
 from evenreel.audits.settings import AuditSettings
-from evenreel.corpus.accepted import CorpusLike
+from evenreel.corpus.folder import CorpusLike
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.scores import ScoresLike
 from evenreel.language.composition.answers import ANSWERS

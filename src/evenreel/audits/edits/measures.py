@@ -19,7 +19,7 @@ from evenreel.audits.given import as_edited, as_inputs
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.inversion import inverted_interval
 from evenreel.audits.statistics.means import hits_interval, mean_interval
-from evenreel.corpus.accepted import CorpusLike
+from evenreel.corpus.folder import CorpusLike
 from evenreel.errors import UsageError
 from evenreel.evaluation.intervals import Interval, wilcoxon_test
 from evenreel.evaluation.metrics import parse_metrics

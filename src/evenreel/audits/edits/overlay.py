@@ -20,7 +20,7 @@ from evenreel.audits.edits.words import edit_lead, edited_notices, perturbed_not
 from evenreel.audits.given import as_edited, as_inputs
 from evenreel.audits.method import paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
-from evenreel.corpus.accepted import CorpusLike
+from evenreel.corpus.folder import CorpusLike
 from evenreel.evaluation.intervals import Interval
 from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.figures import deltas_by_group

@@ -20,8 +20,8 @@ from evenreel.audits.edits.perturbed import AS_IS, Perturbed, Standings
 from evenreel.audits.given import as_edited, as_inputs
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.means import hits_interval, mean_interval
-from evenreel.corpus.accepted import CorpusLike
-from evenreel.corpus.distractors import OVERLAY_OF, VOICEOVER_OF
+from evenreel.corpus.counterparts import OVERLAY_OF, VOICEOVER_OF
+from evenreel.corpus.folder import CorpusLike
 from evenreel.errors import CorpusError
 from evenreel.evaluation.intervals import Interval, wilcoxon_test
 from evenreel.evaluation.ranking import expected_rank

@@ -20,7 +20,7 @@ from evenreel.audits.given import as_edited, as_inputs
 from evenreel.audits.method import paragraph, paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.audits.statistics.means import ratio_intervals, share_interval
-from evenreel.corpus.accepted import CorpusLike
+from evenreel.corpus.folder import CorpusLike
 from evenreel.errors import UsageError
 from evenreel.evaluation.intervals import Interval
 from evenreel.evaluation.scores import ScoresLike

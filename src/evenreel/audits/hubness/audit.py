@@ -18,7 +18,7 @@ from evenreel.audits.hubness.tables import hubness_tables
 from evenreel.audits.hubness.words import hubness_method, hubness_notices, hubness_sentence
 from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import AuditSettings
-from evenreel.corpus.accepted import CorpusLike
+from evenreel.corpus.folder import CorpusLike
 from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import AuditFigure, AuditResult
 

@@ -21,7 +21,7 @@ from evenreel.audits.given import as_inputs
 from evenreel.audits.hubness.chance import Chance, EntryCounts, Figure
 from evenreel.audits.ordered_rows import OrderedRows, candidates
 from evenreel.audits.settings import AuditSettings
-from evenreel.corpus.accepted import CorpusLike
+from evenreel.corpus.folder import CorpusLike
 from evenreel.errors import CorpusError
 from evenreel.evaluation.concentration import gini, skewness
 from evenreel.evaluation.intervals import Interval, around, clusters_of, numbered

@@ -18,7 +18,7 @@ from evenreel.audits.length.tail import TailClasses
 from evenreel.audits.length.words import length_method, length_notices, length_sentence, unit_of
 from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import AuditSettings
-from evenreel.corpus.accepted import CorpusLike
+from evenreel.corpus.folder import CorpusLike
 from evenreel.evaluation.ranking import CheckedScores
 from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import AuditFigure, AuditResult

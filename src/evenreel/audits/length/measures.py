@@ -22,7 +22,7 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.inversion import exchange_test, inverted_interval
 from evenreel.audits.statistics.permuted import BOTH, queries_part, widened
 from evenreel.config import check_kind
-from evenreel.corpus.accepted import CorpusLike, as_corpus
+from evenreel.corpus.folder import CorpusLike, as_corpus
 from evenreel.evaluation.ranking import CheckedScores
 from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import ENOUGH, Effect

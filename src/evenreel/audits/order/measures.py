@@ -20,7 +20,7 @@ from evenreel.audits.order.pairs import OrderPairs, order_pairs
 from evenreel.audits.order.preference import CHANCES, LIKED, TEXT_OF_CLIP, beside_others, own_scores, within_pairs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.audits.statistics.means import groups_won, share_interval, sign_test
-from evenreel.corpus.accepted import CorpusLike
+from evenreel.corpus.folder import CorpusLike
 from evenreel.evaluation.intervals import Interval, around, t_interval
 from evenreel.evaluation.ranking import Hits
 from evenreel.evaluation.scores import ScoresLike

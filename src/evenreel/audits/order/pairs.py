@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evenreel.arrays import CACHED_BYTES, SCORE_BYTES, Flags, Indices, slices
 from evenreel.audits.edits.perturbed import Version
 from evenreel.audits.settings import AuditSettings
-from evenreel.corpus.order_twins import ORDER_OF, order_twins
+from evenreel.corpus.counterparts import ORDER_OF, order_twins
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.intervals import clusters_of, numbered
 from evenreel.evaluation.ranking import CheckedScores

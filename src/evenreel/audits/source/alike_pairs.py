@@ -27,7 +27,7 @@ from evenreel.audits.source.outward import (
 )
 from evenreel.audits.statistics.means import groups_won, share_interval, sign_test
 from evenreel.config import check_kind
-from evenreel.corpus.accepted import CorpusLike
+from evenreel.corpus.folder import CorpusLike
 from evenreel.evaluation.intervals import Interval
 from evenreel.evaluation.scores import ScoresLike
 from evenreel.types import Corpus

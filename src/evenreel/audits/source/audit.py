@@ -21,8 +21,8 @@ from evenreel.audits.source.words import (
     unpaired_sentence,
 )
 from evenreel.audits.statistics.deltas import MIX_R
-from evenreel.corpus.accepted import CorpusLike
 from evenreel.corpus.counterparts import counterparts
+from evenreel.corpus.folder import CorpusLike
 from evenreel.evaluation.intervals import Interval
 from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.figures import deltas_by_group, effect_intervals

@@ -17,7 +17,7 @@ from evenreel.audits.pairs import paired_groups, score_notices
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.alike_pairs import AlikePairs, ConfoundMeasures, measure_confounds
 from evenreel.audits.source.outward import PROPERTIES
-from evenreel.corpus.accepted import CorpusLike
+from evenreel.corpus.folder import CorpusLike
 from evenreel.errors import CorpusError
 from evenreel.evaluation.intervals import Interval, holm
 from evenreel.evaluation.scores import ScoresLike

@@ -37,7 +37,7 @@ from evenreel.audits.statistics.swaps import (
     swapped_figures,
 )
 from evenreel.config import check_kind
-from evenreel.corpus.accepted import CorpusLike
+from evenreel.corpus.folder import CorpusLike
 from evenreel.errors import UsageError
 from evenreel.evaluation.intervals import Interval, figure_intervals
 from evenreel.evaluation.metrics import FIRST_RANK, EvaluationSettings, PerQuery

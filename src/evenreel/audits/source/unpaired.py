@@ -21,7 +21,7 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.gallery import EVERY_GROUP, SourceGallery
 from evenreel.audits.statistics.inversion import exchange_test, inverted_interval, inverted_share
 from evenreel.audits.statistics.permuted import ClipProperty, queries_part, widened
-from evenreel.corpus.accepted import CorpusLike
+from evenreel.corpus.folder import CorpusLike
 from evenreel.evaluation.intervals import Interval
 from evenreel.evaluation.scores import ScoresLike
 

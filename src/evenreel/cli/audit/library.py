@@ -275,7 +275,7 @@ def _in_both_orders(
     import polars as pl
 
     from evenreel.corpus import make_corpus
-    from evenreel.corpus.order_twins import ORDER_OF
+    from evenreel.corpus.counterparts import ORDER_OF
 
     if encoder is None or opened.vectors is None:
         raise UsageError("The library is searched without vision, so no order of frames can be audited.")

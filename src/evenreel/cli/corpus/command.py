@@ -1,24 +1,141 @@
-"""`evenreel corpus import` and `evenreel corpus info`."""
+"""Commands of `evenreel corpus`."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.options import JsonOption
-from evenreel.cli.show_library import console, print_json, safe
+from evenreel.cli.options import MOST, CorpusArgument, CorpusClips, JsonOption, from_settings
+from evenreel.cli.progress import share_bar
+from evenreel.cli.show_library import AGAIN, console, list_aside, print_json, safe
+from evenreel.config import DEFAULT_MODEL, MediaLimits, OptionForm
+from evenreel.edits.settings import ClipEditSettings, CorruptionSettings, RemovalSettings
 from evenreel.errors import UsageError
 from evenreel.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from polars import DataFrame
+
+    from evenreel.corpus.counterparts import FoundVideos
+    from evenreel.corpus.domains import DomainCounts, DomainPair
     from evenreel.corpus.imported import Imported, Notice
     from evenreel.corpus.summary import CorpusSummary, SplitCounts, ValueRange
+    from evenreel.edits.clips import ClipEdit, ClipEditReport
+    from evenreel.edits.corruptions import CorruptionReport
+    from evenreel.edits.equalise import EqualiseReport, PreparedRequests
+    from evenreel.edits.overlay import OverlaySettings, VoiceoverSettings
+    from evenreel.edits.settings import EqualiseSettings, Removed
+    from evenreel.language import ClassRules, Tagged, Tagger, VerbNounClasses
+    from evenreel.language.taggers import TaggerName
+    from evenreel.types import Corpus
+
+
+# `evenreel corpus classes`: find the verbs and nouns of captions, so that relevance has degrees.
+
+_AT_ONCE = 2000
+_SHOWN = 12
+_MANY_UNKNOWN = 0.2
+
+
+@dataclass(frozen=True)
+class ClassOptions:
+    """How the verb and noun classes of captions and clips are found.
+
+    Attributes:
+        tagger: `auto`, `pattern` or `spacy`; `auto` is spaCy where a model is installed.
+        synonyms: groups of your own, lines such as 'noun: sofa, couch', besides those inside.
+        min_captions: drop a class that fewer captions have.
+        share: a clip has the classes of this share of its captions.
+
+    Raises:
+        UsageError: the share is not above 0 and at most 1.
+    """
+
+    tagger: str = "auto"
+    synonyms: Path | None = None
+    min_captions: Annotated[int, OptionForm(least=1, most=MOST)] = 1
+    share: float = 0.25
+
+    def __post_init__(self) -> None:
+        from evenreel.language import check_share
+
+        check_share(self.share)
+
+    def rules(self) -> ClassRules:
+        """Read the groups of synonyms."""
+        from evenreel.language import ClassRules, caption_synonyms, read_synonyms
+
+        groups = caption_synonyms()
+        own = groups if self.synonyms is None else groups.updated(read_synonyms(self.synonyms))
+        return ClassRules(own, min_captions=self.min_captions)
+
+
+def find_classes(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the corpus; it is changed.")],
+    options: ClassOptions = from_settings(ClassOptions),
+    replace: Annotated[bool, typer.Option("--replace", help="Replace classes that are there.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Fill the verb and noun classes of captions and clips, for `evenreel evaluate --relevance classes`."""
+    from evenreel.corpus import load_corpus, save_corpus
+    from evenreel.corpus.tables import save_class_names, with_classes
+    from evenreel.language import classes_of, clip_classes, load_tagger, unknown_share
+
+    rules = options.rules()
+    corpus = load_corpus(folder)
+    if not replace and _annotated(corpus):
+        raise UsageError(f"The corpus in {folder} has classes already; --replace finds new ones.")
+    chosen = load_tagger(cast("TaggerName", options.tagger))  # it says which there are, of a word it does not know
+    tagged = _tagged(corpus, chosen)
+    found = classes_of(tagged, rules)
+    clips = clip_classes(found, corpus.captions["clip_id"].to_list(), options.share)
+    of_clip = dict(zip(clips.clip_ids, zip(clips.verbs, clips.nouns, strict=True), strict=True))
+    save_corpus(with_classes(corpus, (found.verbs, found.nouns), of_clip), folder)
+    save_class_names(folder, found.verb_names, found.noun_names, chosen.name)
+    _show(found, unknown_share(tagged), chosen, as_json)
+
+
+def _annotated(corpus: Corpus) -> bool:
+    tables = (corpus.clips, corpus.captions)
+    return any(table[kind].list.len().sum() for table in tables for kind in ("verb_classes", "noun_classes"))
+
+
+def _tagged(corpus: Corpus, tagger: Tagger) -> list[Tagged]:
+    texts = corpus.captions["text"].to_list()
+    tagged: list[Tagged] = []
+    with share_bar("finding verbs and nouns") as progress:
+        for start in range(0, len(texts), _AT_ONCE):
+            tagged += tagger.tag(texts[start : start + _AT_ONCE])
+            progress(len(tagged) / len(texts))
+    return tagged
+
+
+def _show(found: VerbNounClasses, unknown: float, tagger: Tagger, as_json: bool) -> None:
+    without = sum(not verbs and not nouns for verbs, nouns in zip(found.verbs, found.nouns, strict=True))
+    if as_json:
+        figures: dict[str, Any] = {"tagger": tagger.name, "captions": len(found.verbs), "without": without}
+        figures["unknown_share"] = unknown
+        print_json(figures | {"verbs": list(found.verb_names), "nouns": list(found.noun_names)})
+        return
+    console().print(f"{count(len(found.verbs), 'caption')}, read by {safe(tagger.name)}")
+    for what, names in (("verbs", found.verb_names), ("nouns", found.noun_names)):
+        more = ", ..." if len(names) > _SHOWN else ""
+        console().print(f"  {len(names):,} classes of {what}: {safe(', '.join(names[:_SHOWN]))}{more}")
+    if without:
+        console().print(f"  {count(without, 'caption')} without any")
+    if unknown > _MANY_UNKNOWN:
+        console().print(
+            f"  note: the dictionary does not know {unknown:.0%} of the nouns, verbs, adjectives and adverbs; it is of "
+            "English alone, and classes of other words are each word by itself"
+        )
+
 
 MANY_GROUPS = 12
 CORPUS_FILES = ("clips.parquet", "captions.parquet", "texts.parquet", "classes.parquet")
@@ -35,7 +152,7 @@ def import_corpus(
 ) -> None:
     """Read a benchmark's official files, and say what is missing or left out. Exit status 3 if anything is."""
     from evenreel.corpus import FORMATS, save_corpus, save_texts
-    from evenreel.corpus.annotation import drop_class_names
+    from evenreel.corpus.tables import drop_class_names
 
     if format_name not in FORMATS:
         raise UsageError(f"There is no format {format_name!r}; there are: {', '.join(FORMATS)}.")
@@ -149,3 +266,560 @@ def _show_groups(name: str, groups: Mapping[str, int]) -> None:
 def _range(spread: ValueRange, clips: int) -> str:
     known = "" if spread.known == clips else f" (known of {spread.known:,} of {clips:,} clips)"
     return f"{spread.least:,.6g} to {spread.greatest:,.6g}, median {spread.median:,.6g}{known}"
+
+
+# `evenreel corpus corrupt`: clips that got worse in known ways, for measuring what that costs a model.
+
+
+def corrupt_corpus(
+    out: Annotated[Path, typer.Option(help="Folder of the new corpora, each in a folder such as fog-3.")],
+    clips: CorpusClips = from_settings(CorpusClips),
+    settings: CorruptionSettings = from_settings(CorruptionSettings, leave_out=("videos",)),
+    as_json: JsonOption = False,
+) -> None:
+    """Corrupt every clip in several ways, a corpus each; ids and captions stay. Exit status 3: some were skipped."""
+    from evenreel.corpus.tables import copy_class_names
+    from evenreel.edits.corruptions import corrupt_clips
+
+    corpus = clips.load()
+    with share_bar(f"corrupting {corpus.clips.height:,} clips") as progress:
+        report = corrupt_clips(corpus, out, replace(settings, videos=clips.place), progress)
+    for one in report.corpora:
+        copy_class_names(clips.folder, Path(one.folder))
+    _corrupt_show(report, as_json)
+    if report.set_aside:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _corrupt_show(report: CorruptionReport, as_json: bool) -> None:
+    if as_json:
+        print_json(report)
+        return
+    out = console()
+    for one in report.corpora:
+        there = f", {one.clips - one.written:,} there already" if one.written < one.clips else ""
+        out.print(f"Wrote {safe(one.folder)}: {count(one.written, 'clip')}{there}.")
+    out.print(f"  in {report.seconds:.1f} s")
+    list_aside(report.set_aside, more=" (tried again the next time)")
+
+
+# `evenreel corpus pair`, `prompts` and `mix`: real clips and the generated ones that mirror them.
+
+MANY = 10
+
+OutOption = Annotated[Path, typer.Option(help="Folder that the corpus is written to.")]
+
+
+@dataclass(frozen=True)
+class GeneratedVideos:
+    """Generated videos that mirror the real clips of a corpus, and who made them.
+
+    Attributes:
+        generated: folder of videos called after the clips that they mirror, or a csv: clip_id, path.
+        source: the generator; a csv may say it in a column source.
+        setting: what the generator was given: text, image, video, or a word of your own.
+
+    Raises:
+        UsageError: nobody says who made the videos of a folder, or a setting stands without its generator.
+    """
+
+    generated: Path
+    source: str | None = None
+    setting: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.source is None and self.generated.is_dir():
+            raise UsageError(f"Say who made the videos in {self.generated}: --source NAME.")
+        if self.source is None and self.setting is not None:
+            raise UsageError("--setting goes with --source; give that too, or give the csv columns source and setting.")
+
+
+@dataclass(frozen=True)
+class PromptOptions:
+    """What a video generator is given of each real clip, and how that is read.
+
+    Attributes:
+        setting: `text`: captions alone; `image`: and a keyframe; `video`: and the first half of the clip.
+        captions: at most so many captions of a clip in its prompt; None for all.
+        workers: reader processes; 0 means one for each core.
+        limits: limits of one clip.
+    """
+
+    setting: str = "text"
+    captions: Annotated[int | None, OptionForm(least=1, most=MOST)] = None
+    workers: int = 0
+    limits: MediaLimits = field(default_factory=MediaLimits)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The real clips of a corpus that give their place to a mirror.
+
+    Attributes:
+        share: share of the real clips, from 0 to 1, that give their place to a mirror.
+        split: change this split alone; None for all of the corpus.
+        group: generator and setting, such as 'sora text'; needed where there are several.
+        seed: seed of the choice; shares of one seed are nested.
+        paired_only: leave out real clips that have no mirror of the group.
+    """
+
+    share: float
+    split: str | None = None
+    group: str | None = None
+    seed: int = 0
+    paired_only: bool = False
+
+    def made(self, corpus: Corpus) -> Corpus:
+        """Replace real clips of a corpus by their mirrors, which take their captions."""
+        from evenreel.corpus.counterparts import only_paired, with_generated
+
+        taken = only_paired(corpus, self.group, split=self.split) if self.paired_only else corpus
+        return with_generated(taken, self.share, self.seed, self.group, split=self.split)
+
+
+def pair(
+    out: OutOption,
+    clips: CorpusClips = from_settings(CorpusClips, leave_out=("split",)),
+    generated: GeneratedVideos = from_settings(GeneratedVideos),
+    as_json: JsonOption = False,
+) -> None:
+    """Put generated videos beside the real clips that they mirror. Exit status 3 if some fit no clip."""
+    from evenreel.corpus.counterparts import Generator, find_generated, pair_clips
+
+    corpus = clips.load()
+    generator = None if generated.source is None else Generator(generated.source, generated.setting)
+    found = find_generated(corpus, generated.generated, clips.place, generator)
+    if not found.clips:
+        raise UsageError(_nothing_found(generated.generated, found, corpus))
+    paired = pair_clips(corpus, found.clips)
+    replaced = _save(paired, clips.folder, out)
+    if as_json:
+        groups = {"groups": _coverage(paired, found), "strangers": found.strangers, "missing": found.missing}
+        print_json({"corpus": out, "clips": paired.clips.height, "generated": len(found.clips)} | groups)
+    else:
+        _show_written(out, paired, replaced)
+        _show_pairs(paired, found)
+        if clips.place.resolve() != out.resolve():
+            console().print(f"  note: the paths of the clips begin in {safe(clips.place)}; name it with --videos")
+    if found.strangers or found.missing:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def prompts(
+    out: Annotated[Path, typer.Option(help="Folder for prompts.csv, keyframes and first halves.")],
+    clips: CorpusClips = from_settings(CorpusClips),
+    options: PromptOptions = from_settings(PromptOptions),
+    as_json: JsonOption = False,
+) -> None:
+    """Write what a video generator needs to mirror each real clip. Exit status 3 if clips were skipped."""
+    from evenreel.corpus import load_corpus
+    from evenreel.corpus.counterparts import join_captions, setting_of
+    from evenreel.edits.equalise import Conditioning, prepare_requests
+
+    given = Conditioning(
+        setting=setting_of(options.setting),
+        videos=clips.place,
+        split=clips.split,
+        fuse=partial(join_captions, most=options.captions),
+        workers=options.workers,
+        limits=options.limits,
+    )
+    corpus = load_corpus(clips.folder)
+    with share_bar("preparing clips") as progress:
+        prepared = prepare_requests(corpus, out, given, progress)
+    _show_prompts(prepared, options.setting, as_json)
+    if prepared.set_aside:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def mix(
+    folder: CorpusArgument,
+    out: OutOption,
+    mixture: Mixture = from_settings(Mixture),
+    as_json: JsonOption = False,
+) -> None:
+    """Replace a share of the real clips by their mirrors, which take their captions."""
+    from evenreel.corpus import load_corpus, select
+    from evenreel.corpus.counterparts import groups_of
+
+    if out.resolve() == folder.resolve():
+        raise UsageError("--out is the corpus itself, whose other clips would be lost; name another folder.")
+    split = mixture.split
+    mixed = mixture.made(load_corpus(folder))
+    replaced = _save(mixed, folder, out)
+    part = mixed if split is None else select(mixed, split=split)
+    groups = list(groups_of(part).values())
+    counts = {group: groups.count(group) for group in dict.fromkeys(groups)}
+    if as_json:
+        asked = {"corpus": out, "share": mixture.share, "seed": mixture.seed, "split": split}
+        print_json(asked | {"clips": part.clips.height, "generated": counts})
+        return
+    _show_written(out, mixed, replaced)
+    held = ", ".join(f"{number:,} of {safe(group)}" for group, number in counts.items()) or "none generated"
+    console().print(f"  {safe(split or 'all splits')}: {count(part.clips.height, 'clip')}, {held}")
+    console().print(
+        f"  note: the paths of the clips begin where those of {safe(folder)} do; name that folder with --videos"
+    )
+
+
+def _save(corpus: Corpus, origin: Path, out: Path) -> list[str]:
+    """Write a corpus with the words on screen and the names of classes of the one that it was made of."""
+    from evenreel.corpus import load_texts, save_corpus, save_texts
+    from evenreel.corpus.tables import copy_class_names
+
+    elsewhere = out.resolve() != origin.resolve()
+    replaced = sorted(name for name in CORPUS_FILES if elsewhere and (out / name).is_file())
+    texts = load_texts(origin)
+    save_corpus(corpus, out)
+    save_texts(None if texts is None else texts.filter(texts["clip_id"].is_in(corpus.clips["clip_id"].implode())), out)
+    if elsewhere:
+        copy_class_names(origin, out)
+    return replaced
+
+
+def _nothing_found(place: Path, found: FoundVideos, corpus: Corpus) -> str:
+    others = (*found.strangers, *found.missing)
+    seen = f"no video, for example {others[0]}, that mirrors a real clip" if others else "no video"
+    return (
+        f"{place} has {seen}; a video is called after its clip, such as {corpus.clips['clip_id'][0]}.mp4, or named in "
+        "a csv with clip_id and path."
+    )
+
+
+def _show_pairs(paired: Corpus, found: FoundVideos) -> None:
+    for group, splits in _coverage(paired, found).items():
+        for split, counts in splits.items():
+            have = f"{counts['paired']:,} of {count(counts['real'], 'real clip')}"
+            console().print(f"  {safe(group)}, {safe(split)}: {have} mirrored")
+            _show_some("    has no counterpart", counts["without"])
+    _show_some("  fits no real clip", found.strangers)
+    _show_some("  is not there", found.missing)
+
+
+def _coverage(paired: Corpus, found: FoundVideos) -> dict[str, dict[str, Any]]:
+    """For each new group and each split that it is in: how many real clips there are, and which lack a mirror."""
+    import polars as pl
+
+    from evenreel.corpus.counterparts import is_generated
+    from evenreel.corpus.summary import UNASSIGNED
+
+    real = paired.clips.filter(~is_generated()).select("clip_id", pl.col("split").fill_null(UNASSIGNED))
+    coverage: dict[str, dict[str, Any]] = {}
+    for group in dict.fromkeys(one.generator.group for one in found.clips):
+        mirrored = [one.clip_id for one in found.clips if one.generator.group == group]
+        table = real.with_columns(pl.col("clip_id").is_in(mirrored).alias("mirrored"))
+        for (split,), rows in table.group_by(["split"], maintain_order=True):
+            if rows["mirrored"].any():
+                without = rows.filter(~pl.col("mirrored"))["clip_id"].to_list()
+                counts = {"real": rows.height, "paired": rows.height - len(without), "without": without}
+                coverage.setdefault(group, {})[str(split)] = counts
+    return coverage
+
+
+def _show_some(what: str, names: Sequence[str]) -> None:
+    for name in names[:MANY]:
+        console().print(f"[yellow]{what}:[/] {safe(name)}")
+    if len(names) > MANY:
+        console().print(f"{what}: {len(names) - MANY:,} more (--json lists them all)")
+
+
+def _show_written(out: Path, corpus: Corpus, replaced: Sequence[str]) -> None:
+    held = f"{count(corpus.clips.height, 'clip')}, {count(corpus.captions.height, 'caption')}"
+    console().print(f"Wrote {safe(out)}: {held}")
+    if replaced:
+        console().print(f"  note: what was in {safe(out)} is replaced: {', '.join(replaced)}")
+
+
+def _show_prompts(prepared: PreparedRequests, setting: str, as_json: bool) -> None:
+    if as_json:
+        data = {"prompts": prepared.path, "setting": setting, "requests": len(prepared.requests)}
+        print_json(data | {"set_aside": prepared.set_aside})
+        return
+    beside = {"image": ", each with a keyframe", "video": ", each with a first half"}.get(setting, "")
+    console().print(f"Wrote {safe(prepared.path)}: {count(len(prepared.requests), 'prompt')}{beside}")
+    list_aside(prepared.set_aside)
+
+
+# `evenreel corpus domains`: two corpora as one, to learn from the first and to be tested on the second.
+
+
+@dataclass(frozen=True)
+class SourcePart:
+    """The corpus to learn from, and what is taken of it.
+
+    Attributes:
+        source: folder of the corpus to learn from.
+        source_split: split to take of the source; may be given again; empty for train, and val if there.
+        source_videos: folder in which the source's paths begin, to be put before them; None for nothing.
+    """
+
+    source: Path
+    source_split: tuple[str, ...] = ()
+    source_videos: Path | None = None
+
+
+@dataclass(frozen=True)
+class TargetPart:
+    """The corpus that is met afterwards, and what is taken of it.
+
+    Attributes:
+        target: folder of the corpus that is met afterwards.
+        target_split: split of the target that becomes the split test.
+        target_val: split of the target that becomes the split target_val; None for none.
+        target_videos: folder in which the target's paths begin, to be put before them; None for nothing.
+    """
+
+    target: Path
+    target_split: str = "test"
+    target_val: str | None = None
+    target_videos: Path | None = None
+
+
+def domains(
+    out: Annotated[Path, typer.Option(help="Folder that the corpus is written to.")],
+    source: SourcePart = from_settings(SourcePart),
+    target: TargetPart = from_settings(TargetPart),
+    name: Annotated[
+        str | None,
+        typer.Option(help="A published pair that this one is to be, such as video2gif; counts are compared."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put two corpora into one, to learn from the source and be tested on the target.
+
+    Exit status 3 if anything is left out.
+    """
+    from evenreel.corpus.domains import (
+        PUBLISHED,
+        beside_published,
+        domain_counts,
+        load_source,
+        load_target,
+        pair_domains,
+        save_pair,
+    )
+
+    if name is not None and name not in PUBLISHED:
+        raise UsageError(f"No pair of domains is published as {name!r}; there are: {', '.join(PUBLISHED)}.")
+    if out.resolve() in (source.source.resolve(), target.target.resolve()):
+        raise UsageError(f"--out {out} is one of the two corpora; name another folder, so that both stay.")
+    pair = pair_domains(
+        load_source(source.source, source.source_split, source.source_videos),
+        load_target(target.target, target.target_split, target.target_val, target.target_videos),
+    )
+    beside = () if name is None else tuple(beside_published(name, pair.corpus))
+    notices = (*pair.notices, *beside, *written_over(out))
+    save_pair(pair, out)
+    _domains_show(pair, domain_counts(pair.corpus), notices, out, as_json)
+    if any(notice.left_out for notice in notices):
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _domains_show(pair: DomainPair, counts: DomainCounts, notices: Sequence[Notice], out: Path, as_json: bool) -> None:
+    from evenreel.corpus.summary import split_counts
+
+    splits = split_counts(pair.corpus)
+    if as_json:
+        print_json({"corpus": out, "splits": splits} | counts.to_json() | {"notices": notices})
+        return
+    held = f"{count(pair.corpus.clips.height, 'clip')}, {count(pair.corpus.captions.height, 'caption')}"
+    console().print(f"Wrote {safe(out)}: {held}")
+    of = dict(pair.corpus.clips.select("split", "domain").unique().iter_rows())
+    for split, rows in splits.items():
+        console().print(
+            f"  {safe(split)}: {count(rows.clips, 'clip')}, {count(rows.captions, 'caption')} ({of[split]})"
+        )
+    console().print(f"  {_in_common(counts)}")
+    show_notices(notices)
+
+
+def _in_common(counts: DomainCounts) -> str:
+    """One sentence on words."""
+    if counts.known_percent is None or not counts.source_words:
+        return "words: one of the two has no captions to compare"
+    known, in_text = f"{counts.known_percent:.1f} %", f"{counts.known_in_text_percent:.1f} %"
+    return (
+        f"words: {counts.source_words:,} in the source, {counts.target_words:,} in the target; the source has {known} "
+        f"of the target's words, {in_text} of its texts, and {counts.shared_captions:,} of its "
+        f"{counts.target.captions:,} captions"
+    )
+
+
+# `evenreel corpus edit`: clips without their background, their thing or their motion, for `evenreel audit visual`.
+#
+# With `--edit`, clips with words of other clips written on them, or said over them, for `evenreel audit overlay`.
+
+NO_TEXTS = (
+    "Words on screen that come with the corpus are left out, for they may not be all that the new clips show, and are "
+    "not timed as these are: have the frames read (--words ocr), of clips without the edit too."
+)
+
+
+@dataclass(frozen=True)
+class ClipChange:
+    """What `evenreel corpus edit` does to every clip: paint over one thing, write words on it, or say some over it.
+
+    Attributes:
+        remove: `background`, `entity` (what the clip's captions name) or `motion`.
+        edit: instead of --remove: `overlay`, a banner with words of another clip; `voiceover`, a voice (espeak-ng)
+            that says its caption; `overlay-control` and `voiceover-control`, as many letters or syllables.
+        place: what backgrounds are, in words, such as 'grass field'; again for another. They stay where entities go.
+        control: the control: as many patches elsewhere; of motion, the clip as it is.
+        share: most of a clip's patches that go, those that show it best; None for 0.5.
+        model: model (clip or siglip) that finds what goes: a hub id, a folder, or `builtin`; None for
+            google/siglip2-base-patch16-224.
+        tagger: `auto`, `pattern` or `spacy`: finds what captions name; None for auto.
+        seed: seed of where the control paints, and of whose words go where.
+        device: where the model runs: auto, cpu, cuda, cuda:1, mps; None for auto.
+
+    Raises:
+        UsageError: not exactly one of --remove and --edit is given, or --edit with an option that is for --remove.
+    """
+
+    remove: str | None = None
+    edit: str | None = None
+    place: tuple[str, ...] = ()
+    control: bool = False
+    share: float | None = None
+    model: str | None = None
+    tagger: str | None = None
+    seed: int = 0
+    device: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.remove is None) == (self.edit is None):
+            raise UsageError(
+                "Say what becomes of the clips: --remove background, entity or motion, or --edit overlay, voiceover, "
+                "overlay-control or voiceover-control, and not both."
+            )
+        for_removal = ("place", "control", "share", "model", "tagger", "device")
+        given = [f"--{name}" for name in for_removal if getattr(self, name) not in (None, False, ())]
+        if self.edit is not None and given:
+            raise UsageError(
+                f"With --edit, leave {' and '.join(given)} out: that is about what --remove takes away; the control of "
+                "--edit overlay is overlay-control, that of voiceover voiceover-control."
+            )
+        self.settings()
+
+    def settings(self) -> RemovalSettings | OverlaySettings | VoiceoverSettings:
+        """Make the settings of the edit: of taking something away, or of writing or saying words."""
+        if self.edit is not None:
+            return self._of_words(self.edit)
+        share = RemovalSettings.share if self.share is None else self.share
+        return RemovalSettings(cast("Removed", self.remove), self.control, self.place, share, self.seed)
+
+    def _of_words(self, edit: str) -> OverlaySettings | VoiceoverSettings:
+        from evenreel.corpus.counterparts import OVERLAYS, VOICEOVERS
+        from evenreel.edits.overlay import OverlaySettings, VoiceoverSettings
+
+        if edit in VOICEOVERS:
+            return VoiceoverSettings(edit, self.seed)
+        if edit in OVERLAYS:
+            return OverlaySettings(edit, self.seed)
+        raise UsageError(f"There is no edit {edit!r} of clips; there are: {', '.join((*OVERLAYS, *VOICEOVERS))}.")
+
+
+def edit_corpus(
+    out: Annotated[Path, typer.Option(help="Folder of the corpus of edited clips.")],
+    clips: CorpusClips = from_settings(CorpusClips),
+    change: ClipChange = from_settings(ClipChange, device=Annotated[str | None, typer.Option()]),
+    settings: ClipEditSettings = from_settings(ClipEditSettings, leave_out=("videos",)),
+    as_json: JsonOption = False,
+) -> None:
+    """Paint, write or speak over every clip; ids and captions stay. Exit status 3: some were skipped."""
+    from evenreel.corpus import load_texts, save_texts
+    from evenreel.corpus.tables import copy_class_names
+    from evenreel.edits.clips import edit_clips
+
+    corpus, texts = clips.load(), load_texts(clips.folder)
+    with share_bar(f"editing {corpus.clips.height:,} clips") as progress:
+        corpus, edit, notices = _edit(change, corpus, texts)
+        report = edit_clips(corpus, out, edit, replace(settings, videos=clips.place), progress)
+    copy_class_names(clips.folder, out)
+    report.notices += [*notices, *([NO_TEXTS] if texts is not None else [])]
+    save_texts(None, out)
+    _edited_clips_show(report, as_json)
+    if report.set_aside:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _edit(change: ClipChange, corpus: Corpus, texts: DataFrame | None) -> tuple[Corpus, ClipEdit, tuple[str, ...]]:
+    """The corpus as the edit marks it, the edit itself, and what must be known of it."""
+    what = change.settings()
+    if not isinstance(what, RemovalSettings):
+        return _with_words(what, corpus, texts)
+    from evenreel.edits.removal import Removal, caption_entities
+    from evenreel.encoders import load_encoder
+    from evenreel.language import load_tagger
+
+    tagger = load_tagger(cast("TaggerName", change.tagger or "auto"))
+    finder = None
+    if what.removed != "motion":
+        finder = load_encoder(change.model or DEFAULT_MODEL, device=change.device or "auto")
+    return corpus, Removal(finder, caption_entities(corpus, tagger), what), ()
+
+
+def _with_words(
+    what: OverlaySettings | VoiceoverSettings, corpus: Corpus, texts: DataFrame | None
+) -> tuple[Corpus, ClipEdit, tuple[str, ...]]:
+    """Of an edit that writes words, or says them."""
+    from evenreel.edits.overlay import Overlay, OverlaySettings, Voiceover, distractor_words, spoken_words
+
+    if isinstance(what, OverlaySettings):
+        lent = distractor_words(corpus, texts, what.seed)
+        return lent.mark(corpus, what.edit), Overlay(lent.words, what), tuple(lent.notices)
+    said = spoken_words(corpus, what.seed)
+    return said.mark(corpus, what.edit), Voiceover(said.words, what), tuple(said.notices)
+
+
+def _edited_clips_show(report: ClipEditReport, as_json: bool) -> None:
+    if as_json:
+        print_json(report)
+        return
+    out = console()
+    there = f", {report.unchanged:,} there already" if report.unchanged else ""
+    out.print(f"Wrote {safe(report.folder)}: {count(report.written, 'clip')} in {report.seconds:.1f} s{there}.")
+    list_aside(report.set_aside, more=" (tried again the next time)")
+    for notice in report.notices:
+        out.print(safe(notice))
+
+
+# `evenreel corpus equalise`: every clip encoded anew in one form, so that form cannot tell a source.
+
+
+def equalise_corpus(
+    out: Annotated[Path, typer.Option(help="Folder of the new corpus and its clips.")],
+    clips: CorpusClips = from_settings(CorpusClips, leave_out=("split",)),
+    settings: EqualiseSettings = from_settings(
+        "evenreel.edits.settings:EqualiseSettings", leave_out=("videos",), fit=Annotated[str, typer.Option()]
+    ),
+    as_json: JsonOption = False,
+) -> None:
+    """Give all clips one codec, rate, size and, within a pair, length. Exit status 3 if clips were skipped."""
+    from evenreel.corpus.tables import copy_class_names
+    from evenreel.edits.equalise import equalise
+
+    corpus = clips.load()
+    with share_bar(f"encoding {corpus.clips.height:,} clips") as progress:
+        report = equalise(corpus, out, replace(settings, videos=clips.place), progress)
+    copy_class_names(clips.folder, out)
+    _equalise_show(report, as_json)
+    if report.set_aside:
+        raise typer.Exit(EXIT_SET_ASIDE)
+
+
+def _equalise_show(report: EqualiseReport, as_json: bool) -> None:
+    from fractions import Fraction
+
+    if as_json:
+        print_json(report.to_json())
+        return
+    out, form = console(), report.form
+    done = f"{count(report.encoded, 'clip')} encoded in {report.seconds:.1f} s"
+    there = f", {report.unchanged:,} there already" if report.unchanged else ""
+    out.print(f"Wrote {safe(report.folder)}: {done}{there}.")
+    rate = float(Fraction(form["fps"]))
+    out.print(f"  H.264, {rate:.4g} frames a second, {form['width']} x {form['height']} ({form['fit']})")
+    for notice in report.notices:
+        out.print(f"[yellow]{safe(notice)}[/]")
+    list_aside(report.set_aside, more=AGAIN)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evenreel.cli.show_library import console, print_json, safe, table_of
-from evenreel.corpus.cells import as_cell
+from evenreel.corpus.tables import as_cell
 from evenreel.evaluation import Evaluation
 from evenreel.evaluation.comparison import Comparison, Difference, SideBySide
 from evenreel.evaluation.intervals import Interval

@@ -10,7 +10,7 @@ from typing import cast
 
 from evenreel.checkpoint import About, EncoderNote, Inputs, Pretrained, RecordedMetric, save_pretrained
 from evenreel.checkpoint.architecture import reads_windows
-from evenreel.corpus.cells import as_cell
+from evenreel.corpus.tables import as_cell
 from evenreel.features.pool import SetAside
 from evenreel.files import write_durably
 from evenreel.matchers.batches import row_lengths

@@ -21,8 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evenreel.corpus.given_files import ReleaseFiles, csv_rows, number, parse_json, typed, whole
-from evenreel.corpus.imported import Draft, Imported
+from evenreel.corpus.imported import Draft, Imported, ReleaseFiles, csv_rows, number, parse_json, typed, whole
 from evenreel.errors import CorpusError
 
 OFFICIAL = {"train": 67217, "test": 9668}

@@ -1,28 +1,45 @@
-"""A user's own csv, tsv, json, jsonl or parquet: one row a caption, or two tables `clips.*` and `captions.*`.
-
-In a single table the clip is the first of these columns that is there: `clip_id`, `video_id`, `videoID`, `clip_name`,
-`video`, `video_path`, `path`, `file_name`; the words are `text`, `caption`, `sentence`, `description`, `captions`,
-`sentences`, `enCap`. A list of texts is one caption each. Standard columns of clips go to the clips, and so do others
-of one value in all rows of each clip, where a clip has several, and those of `CLIP_FACTS`; the rest stays with the
-captions. Classes stay too, and a clip has those of all its captions. Without a column `split`, a file that is called
-after one (`train.csv`, `test-00000-of-00002.parquet`) gives its name. A json file is a list of objects, one a row; in a
-folder with other tables it is passed over.
-"""
+"""Readers of tables of clips and captions: csv, parquet and others, data sets of Hugging Face, paraphrases."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 
-from evenreel.corpus.dataframes import as_ids
-from evenreel.corpus.given_files import ReleaseFiles, csv_rows, parse_json, read_json, read_text, stem, typed
-from evenreel.corpus.imported import Imported, Notice, repeated, some, table
-from evenreel.corpus.tables import CAPTION_COLUMNS, CLASSES, CLIP_COLUMNS, CLIP_FACTS, make_corpus
+from evenreel.corpus.imported import (
+    Imported,
+    Notice,
+    ReleaseFiles,
+    csv_rows,
+    json_field,
+    optional,
+    parse_json,
+    read_json,
+    read_text,
+    repeated,
+    some,
+    stem,
+    table,
+    typed,
+)
+from evenreel.corpus.tables import CAPTION_COLUMNS, CLASSES, CLIP_COLUMNS, CLIP_FACTS, as_ids, make_corpus
+from evenreel.documents import brief
 from evenreel.errors import CorpusError
 from evenreel.parquet_files import scan_table
+from evenreel.types import Corpus
+
+# A user's own csv, tsv, json, jsonl or parquet: one row a caption, or two tables `clips.*` and `captions.*`.
+#
+# In a single table the clip is the first of these columns that is there: `clip_id`, `video_id`, `videoID`, `clip_name`,
+# `video`, `video_path`, `path`, `file_name`; the words are `text`, `caption`, `sentence`, `description`, `captions`,
+# `sentences`, `enCap`. A list of texts is one caption each. Standard columns of clips go to the clips, and so do others
+# of one value in all rows of each clip, where a clip has several, and those of `CLIP_FACTS`; the rest stays with the
+# captions. Classes stay too, and a clip has those of all its captions. Without a column `split`, a file that is called
+# after one (`train.csv`, `test-00000-of-00002.parquet`) gives its name. A json file is a list of objects, one a row;
+# in a folder with other tables it is passed over.
 
 CLIP_NAMES = ("clip_id", "video_id", "videoID", "clip_name", "video", "video_path", "path", "file_name")
 _FORM = "; a row is a caption of a clip, or clips.csv and captions.csv are in one FOLDER: corpus import table FOLDER"
@@ -335,3 +352,129 @@ def _with_classes(frame: pl.DataFrame, where: str) -> pl.DataFrame:
 
 def _numbers(written: str, where: str) -> list[int]:
     return [typed(one, int, where) for one in typed(parse_json(written, where), list, where)]
+
+
+# Data sets of the Hugging Face hub: by id, as a downloaded snapshot, or as a folder of `save_to_disk`.
+#
+# Only tables are read (parquet, arrow, csv, jsonl, json), never a loading script. Columns are those of `plain_tables`.
+# The package `datasets` is not needed. Of a data set with several configurations one is read, since the same captions
+# may be in several.
+
+CONVERTED = "refs/convert/parquet"
+"""Branch where the hub keeps every public data set as parquet."""
+
+_CONFIGURATION = re.compile(r"""\bconfig_name:[ ]*["']?([^\s"']+)""")
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+def read_hugging_face(paths: Sequence[Path]) -> Imported:
+    """Read one data set of the Hugging Face hub."""
+    if len(paths) != 1:
+        raise CorpusError(f"A Hugging Face data set is one folder or one id; {len(paths)} were given.")
+    source = paths[0] if paths[0].exists() else _download(paths[0].as_posix())
+    tables = [source] if source.is_file() else _tables(source)
+    if not tables:
+        raise CorpusError(f"{source} holds no table ({', '.join((*SUFFIXES, '.json', '.arrow'))}).")
+    if len(several := _configurations(source, tables)) > 1:
+        raise CorpusError(
+            f"{source} has several configurations: {', '.join(several)}; give one of them by its folder or file there, "
+            "since the captions of one may be in another too."
+        )
+    return from_captions({str(path): with_split(_read(path), _split(path, source)) for path in tables})
+
+
+def _tables(folder: Path) -> list[Path]:
+    """Tables of a snapshot or of `save_to_disk`, which names its own."""
+    arrow = [path for state in sorted(folder.rglob("state.json")) for path in _saved(state)]
+    return arrow or tables_among(path for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def _saved(state: Path) -> list[Path]:
+    """The files that a `state.json` names beside it; none where it is that of another program."""
+    files = []
+    for n, entry in enumerate(optional(read_json(state), "_data_files", list, str(state)) or [], start=1):
+        where = f"{state}, _data_files entry {n},"
+        name = json_field(entry, "filename", str, where)
+        if name in ("", ".", "..") or Path(name).name != name:
+            raise CorpusError(f"{where} names {brief(name)}, which is no file of its folder.")
+        files.append(state.parent / name)
+    return files
+
+
+def _configurations(source: Path, tables: Sequence[Path]) -> list[str]:
+    """Configurations that the data set's card names, or else the folders that tables of several are in."""
+    card = source / "README.md"
+    if source.is_dir() and card.is_file():
+        header = read_text(card).partition("---")[2].partition("\n---")[0]
+        if named := set(_CONFIGURATION.findall(header)):
+            return sorted(named)
+    shared = len(Path(os.path.commonpath([path.parent for path in tables])).parts)
+    below = [path.parts[shared:] for path in tables]
+    return sorted({parts[0] for parts in below if len(parts) > 1 and _is_configuration(parts[0], parts[1:])})
+
+
+def _is_configuration(folder: str, below: Sequence[str]) -> bool:
+    """Whether a folder is more than that of a split: `train_9k/train/0000.parquet`, and not `train_9k/0000.parquet`."""
+    return not is_split(folder) if any(map(split_of, below)) else split_of(folder) is None
+
+
+def _split(path: Path, root: Path) -> str | None:
+    """The split that the file, or else a folder between it and the root, is called after."""
+    names = [path.name] if path == root else [path.name, *reversed(path.relative_to(root).parts[:-1])]
+    return next((split for name in names if (split := split_of(name))), None)
+
+
+def _read(path: Path) -> pl.DataFrame:
+    if path.suffix != ".arrow":
+        return read_table(path)
+    try:
+        return select_light(pl.read_ipc_stream(path).lazy()).collect()
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        raise CorpusError(f"{path} cannot be read as an arrow stream ({error}).") from error
+
+
+def _download(hub_id: str) -> Path:
+    if not _HUB_ID.fullmatch(hub_id):
+        raise CorpusError(f"{hub_id} is neither a folder or table that exists nor a hub id such as owner/name.")
+    folder = _snapshot(hub_id, "main")
+    return folder if _tables(folder) else _snapshot(hub_id, CONVERTED)
+
+
+def _snapshot(hub_id: str, revision: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    patterns = ["README.md", "*.json", *(f"*{suffix}" for suffix in SUFFIXES)]
+    try:
+        return Path(snapshot_download(hub_id, repo_type="dataset", revision=revision, allow_patterns=patterns))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise CorpusError(
+            f"The data set {hub_id} cannot be downloaded ({first}); check its id and the network."
+        ) from error
+
+
+# The user's own paraphrases of captions, read from a table with a row for each caption.
+
+ID, TEXT = "caption_id", "paraphrase"
+
+
+def read_paraphrases(path: Path, corpus: Corpus) -> dict[str, str]:
+    """Read a table of paraphrases by caption id; captions that it does not name have none."""
+    table = read_table(path)
+    if missing := [name for name in (ID, TEXT) if name not in table.columns]:
+        raise CorpusError(f"{path} has no column {missing[0]!r}; it needs {ID} and {TEXT}, a row a caption.")
+    rows = pl.DataFrame([as_ids(table[ID]), table[TEXT].cast(pl.String)])
+    empty = rows.select(pl.any_horizontal(pl.all().fill_null("").str.strip_chars() == "").alias("empty"))["empty"]
+    if empty.any():
+        raise CorpusError(f"Row {empty.arg_true()[0] + 1} of {path} lacks {ID} or {TEXT}; fill both, or drop the row.")
+    twice = rows.filter(rows[ID].is_duplicated())[ID].unique(maintain_order=True).to_list()
+    if twice:
+        raise CorpusError(f"{path} names captions twice ({some(twice)}); give each one row.")
+    strangers = rows.filter(~pl.col(ID).is_in(corpus.captions[ID].implode()))[ID].to_list()
+    if strangers:
+        raise CorpusError(
+            f"{path} names captions that are not in the corpus ({some(strangers)}); their ids are those of its column "
+            f"{ID}."
+        )
+    return dict(rows.iter_rows())

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from evenreel.corpus.formats.activitynet import read_activitynet
-from evenreel.corpus.formats.didemo import read_didemo
-from evenreel.corpus.formats.didemo_moments import read_didemo_moments
+from evenreel.corpus.formats.captions import (
+    read_activitynet,
+    read_didemo,
+    read_lsmdc,
+    read_msrvtt,
+    read_msrvtt_1ka,
+    read_msrvtt_7k,
+    read_msvd,
+    read_multivent,
+    read_role_graphs,
+    read_rtime,
+    read_textvr,
+    read_tgif,
+    read_vatex,
+    read_vitevqa,
+    read_youcook2,
+)
 from evenreel.corpus.formats.epic_kitchens import read_epic_kitchens
-from evenreel.corpus.formats.hugging_face import read_hugging_face
-from evenreel.corpus.formats.lsmdc import read_lsmdc
-from evenreel.corpus.formats.msrvtt import read_msrvtt, read_msrvtt_1ka, read_msrvtt_7k
-from evenreel.corpus.formats.msvd import read_msvd
-from evenreel.corpus.formats.multivent import read_multivent
-from evenreel.corpus.formats.plain_tables import read_tables
-from evenreel.corpus.formats.qvhighlights import read_qvhighlights
-from evenreel.corpus.formats.reannotated_moments import read_reannotated_moments
-from evenreel.corpus.formats.role_graphs import read_role_graphs
-from evenreel.corpus.formats.rtime import read_rtime
-from evenreel.corpus.formats.textvr import read_textvr
-from evenreel.corpus.formats.tgif import read_tgif
-from evenreel.corpus.formats.tvr import read_tvr
-from evenreel.corpus.formats.vatex import read_vatex
-from evenreel.corpus.formats.vitevqa import read_vitevqa
-from evenreel.corpus.formats.youcook2 import read_youcook2
+from evenreel.corpus.formats.moments import read_didemo_moments, read_qvhighlights, read_reannotated_moments, read_tvr
+from evenreel.corpus.formats.plain_tables import read_hugging_face, read_tables
 from evenreel.corpus.imported import Imported
 
 FORMATS: dict[str, Callable[[Sequence[Path]], Imported]] = {

@@ -31,7 +31,7 @@ _DENIALS = frozenset({"n't", "never", "no", "not", "n’t", "without"})
 def shown_thing(tokens: Tagged) -> str | None:
     """Return the first thing that a tagged caption names behind `a` or `an`, before any word that denies.
 
-    >>> from evenreel.language.pattern import PatternTagger
+    >>> from evenreel.language.taggers import PatternTagger
     >>> tagger = PatternTagger()
     >>> [shown_thing(tokens) for tokens in tagger.tag(["the man holds a red ball", "two men without a hat"])]
     ['ball', None]

@@ -25,7 +25,7 @@ def swapped_attributes(caption: Caption, random: np.random.Generator) -> str | N
         caption: the caption.
         random: draws the value where there are several.
 
-    >>> from evenreel.language.pattern import PatternTagger
+    >>> from evenreel.language.taggers import PatternTagger
     >>> def swapped(text):
     ...     return swapped_attributes(Caption(text, PatternTagger().tag([text])[0]), np.random.default_rng(0))
     >>> swapped("a red ball lies on an orange box"), swapped("An old man walks")

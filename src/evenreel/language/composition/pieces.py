@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from evenreel.language.caption_rules import closed_words
+from evenreel.language.taggers import closed_words
 from evenreel.language.tokens import Tagged
 from evenreel.language.wording import lowered, token_places
 

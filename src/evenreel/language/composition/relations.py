@@ -15,7 +15,7 @@ from evenreel.language.tokens import Tagged
 def swapped_relation(caption: Caption) -> str | None:
     """Turn the first relation of a caption that has an opposite into it; None where there is none.
 
-    >>> from evenreel.language.pattern import PatternTagger
+    >>> from evenreel.language.taggers import PatternTagger
     >>> def swapped(text):
     ...     return swapped_relation(Caption(text, PatternTagger().tag([text])[0]))
     >>> swapped("A cat jumps into a box."), swapped("he picks up the ball on the left"), swapped("she has left")

@@ -21,7 +21,7 @@ _NO_WHOLE = frozenset({"POS", "WP", "WDT", "VBZ", "VBD", "MD"})
 def swapped_roles(caption: Caption) -> str | None:
     """Exchange the being that acts and the one that it acts on; None where a caption has no such two.
 
-    >>> from evenreel.language.pattern import PatternTagger
+    >>> from evenreel.language.taggers import PatternTagger
     >>> text = "A dog chases the small cat."
     >>> swapped_roles(Caption(text, PatternTagger().tag([text])[0]))
     'The small cat chases a dog.'

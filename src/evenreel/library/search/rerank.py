@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenreel.errors import CheckpointError, LibraryError
-from evenreel.features.graphs import graphs_of
+from evenreel.features.load import graphs_of
 from evenreel.features.windows import EMPTY, Sampled, read_windows
 from evenreel.library.search.seen import DECIMALS, frames_of, times_of
 from evenreel.library.search.snapshot import Snapshot

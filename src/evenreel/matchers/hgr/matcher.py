@@ -31,7 +31,7 @@ from evenreel.config import (
     whole,
 )
 from evenreel.errors import UsageError
-from evenreel.language.word_vectors import read_word_vectors
+from evenreel.language.wording import read_word_vectors
 from evenreel.losses.ranking import RankingSettings, ranking_hinge
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.entry import Entry, LearnedFrom
@@ -183,7 +183,7 @@ class Hgr(nn.Module):
         if text.graphs is None:
             raise UsageError(
                 "The matcher hgr reads captions as role graphs, and these have none; make them with "
-                "evenreel.features.graphs.with_graphs."
+                "evenreel.features.load.with_graphs."
             )
         most = GraphLimits(self.settings.max_words, self.settings.max_verbs, self.settings.max_nouns)
         captions = graph_tensors(text.graphs, self._numbers, most)

@@ -11,8 +11,7 @@ import numpy as np
 from evenreel.adaptation.resources import shortened
 from evenreel.arrays import Indices
 from evenreel.features import load_text_features
-from evenreel.features.graphs import with_graphs
-from evenreel.features.load import check_text_features
+from evenreel.features.load import check_text_features, with_graphs
 from evenreel.types import Corpus, Shown, TextFeatures
 
 

@@ -23,8 +23,7 @@ from evenreel.encoders.loading import LoadedEncoder
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.features import FoundClips, SetAside, StoredClips, find_clips, load_text_features, read_manifest
 from evenreel.features.facts import FACTS, ClipFacts, FactSettings, clip_facts
-from evenreel.features.graphs import with_graphs
-from evenreel.features.pictures import ClipPictures
+from evenreel.features.load import ClipPictures, with_graphs
 from evenreel.features.settings import Words, rule_text
 from evenreel.matchers import Matcher
 from evenreel.papers.engine.material import CorpusPart, Looking, Model, PartFolders, part_of

@@ -16,7 +16,7 @@ from evenreel.adaptation.stream import EncodeTexts, taken
 from evenreel.corpus import select
 from evenreel.corpus.counterparts import SETTING, counterparts
 from evenreel.errors import CorpusError, UsageError
-from evenreel.features.stored.clips import joined
+from evenreel.features.stored import joined
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores

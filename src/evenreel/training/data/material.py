@@ -16,8 +16,7 @@ from evenreel.checkpoint.word_changes import changed_words, encoder_of
 from evenreel.corpus.folder import load_corpus
 from evenreel.corpus.relevance import class_relevance
 from evenreel.errors import UsageError
-from evenreel.features.graphs import with_graphs
-from evenreel.features.load import find_clips, load_text_features
+from evenreel.features.load import find_clips, load_text_features, with_graphs
 from evenreel.features.pool import SetAside
 from evenreel.progress import Progress
 from evenreel.training.data.backgrounds import with_backgrounds

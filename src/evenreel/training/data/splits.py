@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from evenreel.corpus.counterparts import counterparts, only_paired, with_generated
-from evenreel.corpus.splits import split_corpus
-from evenreel.corpus.tables import select
+from evenreel.corpus.tables import select, split_corpus
 from evenreel.errors import CorpusError
 from evenreel.training.data.pairs import needs_relevance
 from evenreel.training.recipe.recipe import Recipe, RecipeError

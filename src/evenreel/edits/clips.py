@@ -1,4 +1,4 @@
-"""Clips of a corpus with edited pictures or sound, written as files under the same ids for any system."""
+"""Copies of a corpus with edited clips: settings, the times of clips, reading and writing of each."""
 
 from __future__ import annotations
 
@@ -6,29 +6,152 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+import polars as pl
 
 from evenreel.config import usable_cores
-from evenreel.edits.corpus_writer import CLIPS, ChangedClip, CorpusWriter
+from evenreel.corpus import make_corpus, save_corpus
 from evenreel.edits.settings import ClipEditSettings
-from evenreel.edits.timed_clips import TimedClip, readable_clips
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.facts import FACTS, FactSettings, clip_facts
-from evenreel.features.folder import remove_leftovers
-from evenreel.features.manifest import CorpusClip, clip_aside
+from evenreel.features.manifest import CorpusClip, clip_aside, clips_of, remove_leftovers
 from evenreel.features.pool import ClipRun, SetAside, writer_lock
-from evenreel.files import file_at
+from evenreel.files import file_at, write_durably
 from evenreel.media.encode import clip_bytes
 from evenreel.media.workers import Worker, stamp
 from evenreel.progress import Progress, stretch_of
 from evenreel.types import Corpus, FloatArray, Pixels
 from evenreel.wording import count
+
+if TYPE_CHECKING:
+    pass
+
+
+# Settings of edits of clips; the command line reads them, so this imports nothing that takes time.
+
+
+# Clips of a corpus with what their headers say, and the moments at which their frames are taken.
+
+
+class VideoHeader(NamedTuple):
+    """Size of a picture in pixels, rate and length of a clip; None where the file does not say it."""
+
+    width: int
+    height: int
+    fps: float | None
+    duration_s: float | None
+
+
+class TimedClip(NamedTuple):
+    """A clip and what its header says."""
+
+    clip: CorpusClip
+    header: VideoHeader
+
+    def moments(self, fps: float, most: int) -> tuple[float, list[float]]:
+        """Choose the moments of a new clip's frames, in seconds of the file, in the middles of equal parts."""
+        fact = self.header
+        if not fact.duration_s:
+            raise MediaError("no_frames", "nothing tells how long it is")
+        frames = min(max(1, most), max(1, round(fact.duration_s * min(fps, fact.fps or fps))))
+        rate = frames / fact.duration_s
+        return rate, [(self.clip.part.start_s or 0.0) + (number + 0.5) / rate for number in range(frames)]
+
+
+def readable_clips(corpus: Corpus, facts: pl.DataFrame) -> list[TimedClip]:
+    """List the clips whose headers could be read, in the order of the corpus."""
+    columns = ("clip_id", *VideoHeader._fields)
+    known = {clip: VideoHeader(*values) for clip, *values in facts.select(columns).iter_rows()}
+    return [TimedClip(clip, known[clip.clip_id]) for clip in clips_of(corpus) if clip.clip_id in known]
+
+
+# Writer of a corpus of changed clips: a JSON page that says what the folder is for, a file a clip, and tables.
+
+CLIPS = "clips"
+NO_MORE: Mapping[str, pl.Expr] = {}
+
+
+class ChangedClip(NamedTuple):
+    """File of a changed clip: its path in the new corpus, number of frames, and frames a second."""
+
+    path: str
+    frame_count: int
+    fps: float
+
+
+class CorpusWriter:
+    """Writer of a corpus of changed clips into a folder that the caller has locked.
+
+    Args:
+        folder: folder of the new corpus.
+        page: file name of the page, a JSON file that says how the clips were made.
+        holds: words for the content of a folder with such a page, for messages.
+
+    Attributes:
+        clips: clips of the new corpus, by id.
+        written: number of files that were not there before.
+    """
+
+    def __init__(self, folder: Path, page: str, holds: str) -> None:
+        self._folder, self._page, self._holds = folder, folder / page, holds
+        self._lock = threading.Lock()
+        self.clips: dict[str, ChangedClip] = {}
+        self.written = 0
+
+    def check_owned(self) -> None:
+        """Check that the folder holds no corpus, or one with a page of this name: nothing else is ever replaced."""
+        there = [name for name in ("clips.parquet", CLIPS) if (self._folder / name).exists()]
+        if there and not self._page.is_file():
+            raise CorpusError(f"{self._folder} holds {there[0]} already, of no {self._holds}; choose another --out.")
+
+    def claim(self, content: Mapping[str, Any], *, only: str | None = None) -> None:
+        """Write the page that says how the clips are made, before anything else is in the folder."""
+        page = (json.dumps(content, indent=2) + "\n").encode()
+        if only is not None and self._page.is_file() and self._page.read_bytes() != page:
+            raise CorpusError(f"{self._folder} holds clips that were {only}; choose another --out, or delete it first.")
+        self._store(self._page, page)
+
+    def has(self, clip: ChangedClip) -> bool:
+        """Return whether the file of a clip is there."""
+        return (self._folder / clip.path).is_file()
+
+    def put(self, clip_id: str, clip: ChangedClip, payload: Callable[[], bytes]) -> None:
+        """Add a clip to the new corpus, and make its file unless it is there; may be called by several threads."""
+        new = not self.has(clip)
+        if new:
+            self._store(self._folder / clip.path, payload())
+        with self._lock:
+            self.clips[clip_id] = clip
+            self.written += new
+
+    def save(self, corpus: Corpus, more: Mapping[str, pl.Expr] = NO_MORE) -> None:
+        """Write the tables of the new corpus: the changed clips, each a whole file, with their captions."""
+        clips = corpus.clips.filter(pl.col("clip_id").is_in([*self.clips]))
+        files = [self.clips[clip_id] for clip_id in clips["clip_id"]]
+        none = pl.lit(None, pl.Float64)
+        columns = (pl.Series(name, [getattr(file, name) for file in files]) for name in ChangedClip._fields)
+        clips = clips.with_columns(*columns, start_s=none, end_s=none).with_columns(**more)
+        captions = corpus.captions.filter(pl.col("clip_id").is_in(clips["clip_id"].implode()))
+        save_corpus(make_corpus(clips, captions), self._folder)
+
+    @staticmethod
+    def _store(path: Path, payload: bytes) -> None:
+        try:
+            write_durably(path, payload)
+        except OSError as error:
+            raise CorpusError(
+                f"{path} cannot be written ({(error.strerror or str(error)).lower()}). Clips that were finished are "
+                "kept: make room or choose another --out, and run it again."
+            ) from error
+
+
+# Clips of a corpus with edited pictures or sound, written as files under the same ids for any system.
 
 READER = "evenreel.media.sound:MomentReader"
 PAGE = "edited.json"
@@ -94,15 +217,7 @@ def edit_clips(
     settings: ClipEditSettings,
     progress: Progress = lambda share: None,
 ) -> ClipEditReport:
-    """Edit the clips of a corpus, and write them as a new corpus; a clip whose file is there is not made again.
-
-    Args:
-        corpus: corpus of the clips; ids and captions stay.
-        folder: folder of the new corpus and its clips; made where it is missing.
-        edit: edit of each clip.
-        settings: folder of the videos, and the rate of the new ones.
-        progress: called with the share that is done.
-    """
+    """Edit the clips of a corpus, and write them as a new corpus; a clip whose file is there is not made again."""
     folder, started = Path(folder), time.monotonic()
     writer = CorpusWriter(folder, PAGE, "edited clips")
     with writer_lock(folder, CorpusError, "choose another --out"):

@@ -1,1 +1,0 @@
-"""Features that others computed: read from files (`files`), made into a folder (`store`), loaded (`clips`)."""
