@@ -1,6 +1,6 @@
 """What the settings of harder planted worlds do to words that are read, and to frames: nothing is trained.
 
-    python benchmarks/harder.py misread|trace [--seeds 10 11 12] [--clips 1500]
+    python -m benchmarks.harder misread|trace [--seeds 10 11 12] [--clips 1500]
 
 `misread`: the share of the stretches of training clips of `scene_text` in which the word is read right, and of the
 clips in which it is right in at least one of the twelve and in all.

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from evenreel.evaluation.concentration import skewness
+from evenreel.evaluation.intervals import over_seeds
 from evenreel.evaluation.rescoring import RESCORINGS, RescoringSettings, rescore
 from evenreel.evaluation.settings import Direction
 from evenreel.types import Scores
@@ -109,8 +109,8 @@ def tuned(words: str) -> tuple[str, RescoringSettings]:
 
 def interval(values: list[float]) -> str:
     """Mean and 95 % interval over worlds."""
-    mean, spread = np.mean(values), stats.sem(values) * stats.t.ppf(0.975, len(values) - 1)
-    return f"{mean:+.1f} ({mean - spread:+.1f} to {mean + spread:+.1f})"
+    found = over_seeds(values, 0.95)
+    return f"{found.value:+.1f} ({found.low:+.1f} to {found.high:+.1f})"
 
 
 def show(asked: argparse.Namespace, direction: Direction) -> None:

@@ -1,6 +1,6 @@
 """How often the offline tagger agrees with people, on the narrations of EPIC-KITCHENS-100.
 
-    python benchmarks/language.py [--data FOLDER]
+    python -m benchmarks.language [--data FOLDER]
 
 The first table is about words: the main verb (the first that is no stop verb) and the nouns, of distinct narrations,
 beside TextBlob's lexicon alone. The second is about classes: relevance from ours (half equal verbs, half IoU of the

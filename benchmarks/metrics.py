@@ -1,6 +1,6 @@
 """What metrics cost: against plain NumPy on EPIC-KITCHENS-100, and from tiles on galleries of any size.
 
-    OPENBLAS_NUM_THREADS=1 python benchmarks/metrics.py [--data FOLDER] [--sizes 10000 20000] [--draws 0]
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.metrics [--data FOLDER] [--sizes 10000 20000] [--draws 0]
 
 The made-up matrix products should not fight the engine's threads for the cores, hence the variable.
 The first table is nDCG, graded and strict mAP of random scores, both directions of 3,842 captions and 9,668 videos,

@@ -1,6 +1,6 @@
 """On-screen text: what reading costs and finds, against RapidOCR with its defaults on every sampled frame.
 
-    python benchmarks/ocr.py [FOLDER] [--threads N] [--clips N] [--font FILE] [--signs-only]
+    python -m benchmarks.ocr [FOLDER] [--threads N] [--clips N] [--font FILE] [--signs-only]
 
 Three tables. The first reads the real clips of a folder, one frame a second; what is truly written in them is not
 known, so the words that the plain way finds are the measure. The second writes known words over the same clips,

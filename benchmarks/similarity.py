@@ -1,6 +1,6 @@
 """What scoring all pairs costs: seconds and memory beside the published formulas and beside bare matrix products.
 
-    python benchmarks/similarity.py [--size 1000] [--matchers wti x_pool x_clip hgr tcd] [--budget 512] [--threads 2]
+    python -m benchmarks.similarity [--size 1000] [--matchers wti x_pool x_clip hgr tcd] [--budget 512] [--threads 2]
         [--json]
 
 N captions of 32 words, of which `hgr` reads 2 verbs and 3 nouns, and N videos of 12 frames, D 512 (`hgr`: its vectors

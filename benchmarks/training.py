@@ -1,6 +1,6 @@
 """What does training by a recipe cost beside the arithmetic?
 
-    python benchmarks/training.py [--steps 40] [--rounds 5] [--batch 128] [--towers-batch 16] [--threads 1]
+    python -m benchmarks.training [--steps 40] [--rounds 5] [--batch 128] [--towers-batch 16] [--threads 1]
                                   [--processor-time] [--json]
 
 For features computed once (wti behind an adapter, 12 frames, 32 words, D 512) and for the built-in towers from pixels

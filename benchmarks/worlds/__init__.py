@@ -1,1 +1,0 @@
-"""Drawn worlds for the evidence page alone: biased annotators, signs, generated mirrors, and two biases at once."""
