@@ -29,7 +29,7 @@ from evenreel.planted import (
 )
 from evenreel.planted.features import frame_times
 from evenreel.planted.plan import Split as SplitName
-from evenreel.planted.readings import STRETCHES, reading
+from evenreel.planted.features import STRETCHES, reading
 from evenreel.types import Encoder
 
 SIGNS = 3

@@ -33,7 +33,7 @@ import torch
 from torch import Tensor, nn
 
 from evenreel.encoders import load_encoder
-from evenreel.planted.captions import caption
+from evenreel.planted.biases import caption
 from evenreel.planted.draw import draw_frame
 from evenreel.planted.scenes import SceneRanges, sample_scene
 from evenreel.types import FloatArray, Pixels

@@ -46,7 +46,7 @@ from evenreel.papers.engine.fine_tuning import fine_tuned
 from evenreel.papers.engine.material import CorpusPart, part_of
 from evenreel.papers.engine.runs import TrainingRun
 from evenreel.planted import PlantedCorpus, PlantSettings, corpus_of, plan_corpus, text_features, video_features
-from evenreel.planted.source import GENERATOR
+from evenreel.planted.biases import GENERATOR
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import Encoder
 

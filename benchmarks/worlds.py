@@ -22,7 +22,7 @@ from evenreel.arrays import Column, Indices, slices
 from evenreel.config import MOST_SIZE, SHARE, check_settings, whole
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, UsageError
-from evenreel.planted.source import GENERATOR
+from evenreel.planted.biases import GENERATOR
 from evenreel.planted.worlds import (
     BLOCK_CLIPS,
     LEARNED,

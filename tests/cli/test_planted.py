@@ -14,7 +14,7 @@ from evenreel.cli.app import app
 from evenreel.corpus import load_corpus
 from evenreel.errors import CorpusError, UsageError
 from evenreel.planted import admission, plan_corpus
-from evenreel.planted.admission import world_of
+from evenreel.planted.folder import world_of
 
 
 def here(*arguments: object) -> Result:

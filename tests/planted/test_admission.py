@@ -9,8 +9,8 @@ import pytest
 
 from evenreel.planted import Admission, PlantSettings, admission_line, admission_of, plan_corpus
 from evenreel.planted import admission as module
-from evenreel.planted.admission import read_admissions, save_admission, world_of
-from evenreel.planted.harder import Harder
+from evenreel.planted.folder import read_admissions, save_admission, world_of
+from evenreel.planted.biases import Harder
 
 
 @pytest.fixture(autouse=True)

@@ -38,7 +38,7 @@ from benchmarks.evidence.rows import ADMISSION, BASELINE, TRAINING_S, Cell, Evid
 from evenreel.papers import cells as over_seeds
 from evenreel.planted import PlantSettings, admission_of, plan_corpus
 from evenreel.planted import admission as packaged
-from evenreel.planted.harder import Harder
+from evenreel.planted.biases import Harder
 from tests.planted.worlds.tables import made_up_table
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 
 from evenreel.planted import BiasName, Look, PlantedCorpus, draw_frame, plan_corpus, vocabulary
 from evenreel.planted.plan import PlantedClip
-from evenreel.planted.shots import Sentence
+from evenreel.planted.biases import Sentence
 
 
 @cache

@@ -32,7 +32,7 @@ from evenreel.planted import (
     write_corpus,
 )
 from evenreel.planted.draw import GREY
-from evenreel.planted.shots import Sentence
+from evenreel.planted.biases import Sentence
 
 SETTINGS = PlantSettings(SceneRanges(duration_s=(0.5, 0.8), sign_share=0.0, width=64, height=48))
 OF = {"background": ("background",), "entity": ("colour", "shape"), "motion": ("activity",), "control": ()}

@@ -22,7 +22,7 @@ from evenreel.planted import (
     write_scene,
 )
 from evenreel.planted.features import frame_times
-from evenreel.planted.readings import words_read
+from evenreel.planted.features import words_read
 from evenreel.types import Encoder
 
 SETTINGS = PlantSettings(SceneRanges(duration_s=(0.5, 1.5), sign_share=0.0, width=64, height=64))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from evenreel.planted import Entity, Look, Scene, draw_frame
-from evenreel.planted.look import apply_look
+from evenreel.planted.scenes import apply_look
 
 SCENE = Scene((Entity("star", "red", "large"),), "rests", "beach", width=160, height=120)
 FINE = st.integers(0, 255)

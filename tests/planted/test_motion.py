@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.planted import Entity, Scene, sample_scene, vocabulary
-from evenreel.planted.motion import shake_offset, subject_pose
+from evenreel.planted.scenes import shake_offset, subject_pose
 
 ORDERED = [name for name, activity in vocabulary.activities().items() if activity.opposite]
 

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats.contingency import association
 
 from evenreel.planted import BIASES, BiasName, plan_corpus, planted_statistics
-from evenreel.planted.statistics import cramers_v, mutual_information_bits
+from evenreel.planted.folder import cramers_v, mutual_information_bits
 
 PAIRED: tuple[BiasName, ...] = ("visual", "textual", "length")
 AT_STRENGTH = {

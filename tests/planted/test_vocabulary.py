@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from evenreel.planted import vocabulary
-from evenreel.planted.outlines import OUTLINES
-from evenreel.planted.things import PAINTERS
+from evenreel.planted.draw import OUTLINES
+from evenreel.planted.draw import PAINTERS
 
 
 def test_every_shape_has_an_outline_and_every_thing_a_painter() -> None:

@@ -9,11 +9,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.planted.worlds.backgrounds import BackgroundSettings, draw_backgrounds, phrases_of, usual_kinds
-from evenreel.planted.worlds.drawing import FeatureWorld
-from evenreel.planted.worlds.settings import FrameShares, WordShares, WorldSettings
-from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
-from evenreel.planted.worlds.vectors import Stream, normals, rotation
+from evenreel.planted.worlds import BackgroundSettings, draw_backgrounds, usual_kinds
+from benchmarks.worlds import phrases_of
+from evenreel.planted.worlds import FeatureWorld
+from evenreel.planted.worlds import FrameShares, WordShares, WorldSettings
+from benchmarks.worlds import SplitSizes, annotated_clips
+from evenreel.planted.worlds import Stream, normals, rotation
 from tests.planted.worlds.tables import made_up_table, unit
 
 CLIPS = annotated_clips(made_up_table(), SplitSizes(300, 20, 40), 0)

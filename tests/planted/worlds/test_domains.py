@@ -10,14 +10,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.planted.worlds.domains import DomainSettings, domain_maps, draw_domains, draw_queries
-from evenreel.planted.worlds.settings import WordShares, WorldSettings
-from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
+from evenreel.planted.worlds import DomainSettings, domain_maps, draw_domains, draw_queries
+from evenreel.planted.worlds import WordShares, WorldSettings
+from benchmarks.worlds import SplitSizes, annotated_clips
 from tests.planted.worlds.tables import made_up_table
 
 if TYPE_CHECKING:
     from evenreel.corpus import Imported
-    from evenreel.planted.worlds.drawing import FeatureWorld
+    from evenreel.planted.worlds import FeatureWorld
 
 SMALL = DomainSettings(world=WorldSettings(dimension=16, frames=3, word_shares=WordShares(lasting=0.0)))
 CLIPS = annotated_clips(made_up_table(), SplitSizes(300, 30, 80), 0)

@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.planted.worlds.drawing import FeatureWorld, draw_world, length_ranks
-from evenreel.planted.worlds.settings import WorldSettings
-from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
+from evenreel.planted.worlds import FeatureWorld, length_ranks
+from benchmarks.worlds import draw_world
+from evenreel.planted.worlds import WorldSettings
+from benchmarks.worlds import SplitSizes, annotated_clips
 from tests.planted.worlds.tables import made_up_table
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.planted.worlds.lengths import noun_strata, planted_lengths
+from evenreel.planted.worlds import noun_strata
+from benchmarks.worlds import planted_lengths
 
 
 def test_nouns_go_whole_to_strata_of_about_equal_numbers_of_clips() -> None:

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from evenreel.errors import CorpusError
-from evenreel.planted.worlds.splits import SplitSizes, annotated_clips, draw_splits
+from benchmarks.worlds import SplitSizes, annotated_clips, draw_splits
 from tests.planted.worlds.tables import made_up_table
 
 if TYPE_CHECKING:

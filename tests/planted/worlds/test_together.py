@@ -8,21 +8,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from benchmarks.worlds.annotators import draw_annotators
-from benchmarks.worlds.signs import draw_signs_world
-from benchmarks.worlds.sources import trace_of
-from benchmarks.worlds.together import (
-    JointSettings,
-    JointShares,
-    draw_annotators_and_domains,
-    draw_backgrounds_and_lengths,
-    draw_signs_and_mirrors,
-)
+from benchmarks.worlds import draw_annotators
+from benchmarks.worlds import draw_signs_world
+from benchmarks.worlds import trace_of
+from benchmarks.worlds import JointSettings, JointShares, draw_annotators_and_domains, draw_backgrounds_and_lengths, draw_signs_and_mirrors
 from evenreel.errors import UsageError
-from evenreel.planted.worlds.backgrounds import draw_backgrounds
-from evenreel.planted.worlds.domains import DomainSettings, domain_maps
-from evenreel.planted.worlds.drawing import draw_world
-from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
+from evenreel.planted.worlds import draw_backgrounds
+from evenreel.planted.worlds import DomainSettings, domain_maps
+from benchmarks.worlds import draw_world
+from benchmarks.worlds import SplitSizes, annotated_clips
 from tests.planted.worlds.tables import made_up_table
 
 CLIPS = annotated_clips(made_up_table(), SplitSizes(300, 20, 40), 0)
