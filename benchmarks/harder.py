@@ -27,9 +27,8 @@ from evenreel.planted import (
     plan_corpus,
     video_features,
 )
-from evenreel.planted.features import frame_times
+from evenreel.planted.features import STRETCHES, frame_times, reading
 from evenreel.planted.plan import Split as SplitName
-from evenreel.planted.features import STRETCHES, reading
 from evenreel.types import Encoder
 
 SIGNS = 3

@@ -31,13 +31,14 @@ from benchmarks.made_up_library import (
     DIMENSION,
     FILTERS,
     FRAMES,
-    META,
     SIGNS,
     RandomEncoder,
     clip_id_of,
     frames_of,
     made_up_words,
+    meta_of,
     unit_rows,
+    vectors_of,
 )
 from benchmarks.made_up_library import build as build_folder
 from benchmarks.scale_figure import draw
@@ -59,9 +60,7 @@ MOST_IN_MEMORY = 100_000
 def build(folder: Path, clips: int) -> tuple[sqlite3.Connection, ExactVectors, list[str]]:
     """Build a library of made-up clips: its catalog, its vectors and the words on its signs."""
     build_folder(folder, clips)
-    vectors = open_vectors(folder, META)
-    assert vectors is not None
-    return open_for_writing(folder), vectors, made_up_words()
+    return open_for_writing(folder), vectors_of(folder, meta_of(RandomEncoder())), made_up_words()
 
 
 def median_ms(call: Callable[[str], object], queries: Sequence[str]) -> float:

@@ -42,11 +42,11 @@ from urllib.parse import quote
 import numpy as np
 import psutil
 
+from benchmarks.made_up_library import made_up_words
 from benchmarks.served_library import (
     add_signs,
     environment_of,
     library_of_checkout,
-    made_up_words,
     make_library,
     make_up_library,
     planted,

@@ -36,8 +36,9 @@ from urllib.parse import urlencode
 import numpy as np
 import psutil
 
+from benchmarks.made_up_library import made_up_words
 from benchmarks.serve import different, serving
-from benchmarks.served_library import made_up_words, make_up_library, planted
+from benchmarks.served_library import make_up_library, planted
 from evenreel.encoders import load_encoder
 from evenreel.library import UnfinishedText, open_library
 from evenreel.server.api import FoundClip, SearchAnswer, as_json

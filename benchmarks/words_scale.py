@@ -31,8 +31,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.made_up_library import made_up_words as served_words
 from benchmarks.serve import different
-from benchmarks.served_library import made_up_words as served_words
 from benchmarks.served_library import make_up_library, planted
 from evenreel.encoders import load_encoder
 from evenreel.library import open_library

@@ -33,8 +33,8 @@ from evenreel.evaluation import Interval
 from evenreel.evaluation.intervals import ratio_over_seeds
 from evenreel.papers.cells import Seeds, by_row, known_runs
 from evenreel.planted import BiasName
-from evenreel.planted.folder import Admission, save_admission, world_of
 from evenreel.planted.biases import Harder
+from evenreel.planted.folder import Admission, save_admission, world_of
 
 WORDS = Path(__file__).parent / "words"
 """What a person wrote below the tables of each bias: when to use what."""

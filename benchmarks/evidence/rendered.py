@@ -46,11 +46,9 @@ from evenreel.language.bm25 import bm25_scores
 from evenreel.matchers.tcd.settings import PRINTED
 from evenreel.papers.cells import Figures
 from evenreel.planted import BIASES, BiasName, PlantedClip, PlantedCorpus, PlantSettings, edited, plan_corpus
-from evenreel.planted.biases import LOOKS, TARGET
-from evenreel.planted.features import on_screen_features
-from evenreel.planted.biases import Harder
+from evenreel.planted.biases import LOOKS, TARGET, Harder
+from evenreel.planted.features import on_screen_features, words_read
 from evenreel.planted.plan import SPLITS
-from evenreel.planted.features import words_read
 from evenreel.planted.vocabulary import backgrounds
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.recipe.sections import MatcherChoice, Selection

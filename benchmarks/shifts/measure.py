@@ -42,10 +42,9 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.media.sampling import TimeRule, parse_rule
 from evenreel.papers.cells import Figures, Rows
 from evenreel.planted import PlantedCorpus, PlantSettings, plan_corpus
-from evenreel.planted.draw import draw_clip
-from evenreel.planted.scenes import shake_offset, subject_pose
-from evenreel.planted.scenes import Scene
 from evenreel.planted.biases import PLANTED_SCENES
+from evenreel.planted.draw import draw_clip
+from evenreel.planted.scenes import Scene, shake_offset, subject_pose
 from evenreel.types import Pixels, Scores, VideoFeatures
 
 TITLES = {

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from evenreel.planted import Admission, PlantSettings, admission_line, admission_of, plan_corpus
-from evenreel.planted import admission as module
-from evenreel.planted.folder import read_admissions, save_admission, world_of
+from evenreel.planted import folder as module
 from evenreel.planted.biases import Harder
+from evenreel.planted.folder import read_admissions, save_admission, world_of
 
 
 @pytest.fixture(autouse=True)

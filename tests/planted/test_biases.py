@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from evenreel.planted import BiasName, Look, PlantedCorpus, draw_frame, plan_corpus, vocabulary
-from evenreel.planted.plan import PlantedClip
 from evenreel.planted.biases import Sentence
+from evenreel.planted.plan import PlantedClip
 
 
 @cache

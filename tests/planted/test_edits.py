@@ -31,8 +31,8 @@ from evenreel.planted import (
     vocabulary,
     write_corpus,
 )
-from evenreel.planted.draw import GREY
 from evenreel.planted.biases import Sentence
+from evenreel.planted.draw import GREY
 
 SETTINGS = PlantSettings(SceneRanges(duration_s=(0.5, 0.8), sign_share=0.0, width=64, height=48))
 OF = {"background": ("background",), "entity": ("colour", "shape"), "motion": ("activity",), "control": ()}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.shifts.world import PERTURBATIONS, subject_of
+from benchmarks.shifts.measure import PERTURBATIONS, subject_of
 from evenreel.edits.corruptions.high import insertion, scrambling, style
 from evenreel.edits.corruptions.low import elastic, gaussian_noise, impulse_noise
 from evenreel.edits.corruptions.middle import GREY, guidance, occlusion

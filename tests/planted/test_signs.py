@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from evenreel.corpus import class_relevance, select
 from evenreel.planted import PlantSettings, corpus_of, page_of, plan_corpus
-from evenreel.planted.features import frame_times
+from evenreel.planted.features import frame_times, words_read
 from evenreel.planted.folder import _texts
-from evenreel.planted.features import words_read
 
 
 def test_one_sign_is_the_default_and_its_plan_is_that_of_before_there_were_more() -> None:

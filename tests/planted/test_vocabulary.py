@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evenreel.planted import vocabulary
-from evenreel.planted.draw import OUTLINES
-from evenreel.planted.draw import PAINTERS
+from evenreel.planted.draw import OUTLINES, PAINTERS
 
 
 def test_every_shape_has_an_outline_and_every_thing_a_painter() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.shifts.world import subject_of as places_of
+from benchmarks.shifts.measure import subject_of as places_of
 from evenreel.edits.corruptions.high import inserted
 from evenreel.edits.corruptions.kinds import CORRUPTIONS
 from evenreel.edits.corruptions.original import Original

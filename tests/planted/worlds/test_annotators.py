@@ -9,11 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from benchmarks.worlds import AnnotatorSettings, draw_annotators, habits_of
-from evenreel.planted.worlds import FeatureWorld
-from evenreel.planted.worlds import FrameShares, WordShares, WorldSettings
-from benchmarks.worlds import SplitSizes, annotated_clips
-from evenreel.planted.worlds import Stream, normals, rotation
+from benchmarks.worlds import AnnotatorSettings, SplitSizes, annotated_clips, draw_annotators, habits_of
+from evenreel.planted.worlds import FeatureWorld, FrameShares, Stream, WordShares, WorldSettings, normals, rotation
 from tests.planted.worlds.tables import made_up_table
 
 CLIPS = annotated_clips(made_up_table(), SplitSizes(300, 20, 40), 0)

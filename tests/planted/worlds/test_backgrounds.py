@@ -9,12 +9,19 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.planted.worlds import BackgroundSettings, draw_backgrounds, usual_kinds
-from benchmarks.worlds import phrases_of
-from evenreel.planted.worlds import FeatureWorld
-from evenreel.planted.worlds import FrameShares, WordShares, WorldSettings
-from benchmarks.worlds import SplitSizes, annotated_clips
-from evenreel.planted.worlds import Stream, normals, rotation
+from benchmarks.worlds import SplitSizes, annotated_clips, phrases_of
+from evenreel.planted.worlds import (
+    BackgroundSettings,
+    FeatureWorld,
+    FrameShares,
+    Stream,
+    WordShares,
+    WorldSettings,
+    draw_backgrounds,
+    normals,
+    rotation,
+    usual_kinds,
+)
 from tests.planted.worlds.tables import made_up_table, unit
 
 CLIPS = annotated_clips(made_up_table(), SplitSizes(300, 20, 40), 0)

@@ -10,9 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.planted.worlds import DomainSettings, domain_maps, draw_domains, draw_queries
-from evenreel.planted.worlds import WordShares, WorldSettings
 from benchmarks.worlds import SplitSizes, annotated_clips
+from evenreel.planted.worlds import DomainSettings, WordShares, WorldSettings, domain_maps, draw_domains, draw_queries
 from tests.planted.worlds.tables import made_up_table
 
 if TYPE_CHECKING:

@@ -8,10 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.planted.worlds import FeatureWorld, length_ranks
-from benchmarks.worlds import draw_world
-from evenreel.planted.worlds import WorldSettings
-from benchmarks.worlds import SplitSizes, annotated_clips
+from benchmarks.worlds import SplitSizes, annotated_clips, draw_world
+from evenreel.planted.worlds import FeatureWorld, WorldSettings, length_ranks
 from tests.planted.worlds.tables import made_up_table
 
 if TYPE_CHECKING:

@@ -8,15 +8,27 @@ from typing import Any
 import polars as pl
 import pytest
 
-from benchmarks.worlds import AnnotatorSettings, draw_annotators
-from benchmarks.worlds import SignSettings, draw_signs_world
-from benchmarks.worlds import MirrorShares, draw_mirrored_world
+from benchmarks.worlds import (
+    AnnotatorSettings,
+    MirrorShares,
+    SignSettings,
+    SplitSizes,
+    annotated_clips,
+    draw_annotators,
+    draw_mirrored_world,
+    draw_signs_world,
+    draw_world,
+)
 from evenreel.errors import UsageError
-from evenreel.planted.worlds import BackgroundSettings, draw_backgrounds
-from evenreel.planted.worlds import DomainSettings, draw_domains
-from benchmarks.worlds import draw_world
-from evenreel.planted.worlds import FrameShares, WordShares, WorldSettings
-from benchmarks.worlds import SplitSizes, annotated_clips
+from evenreel.planted.worlds import (
+    BackgroundSettings,
+    DomainSettings,
+    FrameShares,
+    WordShares,
+    WorldSettings,
+    draw_backgrounds,
+    draw_domains,
+)
 from tests.planted.worlds.tables import made_up_table
 
 CLIPS = annotated_clips(made_up_table(), SplitSizes(300, 20, 40), 0)

@@ -9,11 +9,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from benchmarks.worlds import GROUP, SIGN_CLASSES, SignSettings, draw_signs, draw_signs_world, with_named_words
-from evenreel.planted.worlds import FeatureWorld
-from evenreel.planted.worlds import FrameShares, WordShares, WorldSettings
-from benchmarks.worlds import SplitSizes, annotated_clips
-from evenreel.planted.worlds import Stream, normals, rotation
+from benchmarks.worlds import (
+    GROUP,
+    SIGN_CLASSES,
+    SignSettings,
+    SplitSizes,
+    annotated_clips,
+    draw_signs,
+    draw_signs_world,
+    with_named_words,
+)
+from evenreel.planted.worlds import FeatureWorld, FrameShares, Stream, WordShares, WorldSettings, normals, rotation
 from tests.planted.worlds.tables import made_up_table, unit
 
 FRAMES = FrameShares(action=0.3, instance=0.2, background=0.1, length=0.0, time=0.0)

@@ -7,13 +7,18 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.worlds import MARK, MirrorShares, captioned, draw_mirrored_world, trace_of
+from benchmarks.worlds import (
+    MARK,
+    MirrorShares,
+    SplitSizes,
+    annotated_clips,
+    captioned,
+    draw_mirrored_world,
+    draw_world,
+    trace_of,
+)
 from evenreel.corpus.counterparts import counterparts
-from evenreel.planted.worlds import FeatureWorld, length_ranks
-from benchmarks.worlds import draw_world
-from evenreel.planted.worlds import FrameShares, WorldSettings
-from benchmarks.worlds import SplitSizes, annotated_clips
-from evenreel.planted.worlds import Stream, arc, normals, stream
+from evenreel.planted.worlds import FeatureWorld, FrameShares, Stream, WorldSettings, arc, length_ranks, normals, stream
 from tests.planted.worlds.tables import made_up_table
 
 SMALL = WorldSettings(dimension=16, frames=3)

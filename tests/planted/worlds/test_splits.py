@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from evenreel.errors import CorpusError
 from benchmarks.worlds import SplitSizes, annotated_clips, draw_splits
+from evenreel.errors import CorpusError
 from tests.planted.worlds.tables import made_up_table
 
 if TYPE_CHECKING:

@@ -8,15 +8,21 @@ import numpy as np
 import polars as pl
 import pytest
 
-from benchmarks.worlds import draw_annotators
-from benchmarks.worlds import draw_signs_world
-from benchmarks.worlds import trace_of
-from benchmarks.worlds import JointSettings, JointShares, draw_annotators_and_domains, draw_backgrounds_and_lengths, draw_signs_and_mirrors
+from benchmarks.worlds import (
+    JointSettings,
+    JointShares,
+    SplitSizes,
+    annotated_clips,
+    draw_annotators,
+    draw_annotators_and_domains,
+    draw_backgrounds_and_lengths,
+    draw_signs_and_mirrors,
+    draw_signs_world,
+    draw_world,
+    trace_of,
+)
 from evenreel.errors import UsageError
-from evenreel.planted.worlds import draw_backgrounds
-from evenreel.planted.worlds import DomainSettings, domain_maps
-from benchmarks.worlds import draw_world
-from benchmarks.worlds import SplitSizes, annotated_clips
+from evenreel.planted.worlds import DomainSettings, domain_maps, draw_backgrounds
 from tests.planted.worlds.tables import made_up_table
 
 CLIPS = annotated_clips(made_up_table(), SplitSizes(300, 20, 40), 0)

@@ -8,8 +8,19 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from evenreel.planted.worlds import FrameShares, WordShares, WorldSettings
-from evenreel.planted.worlds import BLOCK_CLIPS, Contents, Stream, arc, frames_of, normals, rotation, words_of
+from evenreel.planted.worlds import (
+    BLOCK_CLIPS,
+    Contents,
+    FrameShares,
+    Stream,
+    WordShares,
+    WorldSettings,
+    arc,
+    frames_of,
+    normals,
+    rotation,
+    words_of,
+)
 
 NONE = {"action": 0.0, "instance": 0.0, "background": 0.0, "length": 0.0, "time": 0.0, "cone": 0.0}
 
