@@ -48,12 +48,10 @@ class World:
     pairs: Matrix
 
     def turned(self) -> World:
-        """The same with videos as rows."""
         return World(self.test.T, self.videos.T, self.bank.T, self.pairs.T)
 
 
 def made(clips: int, hubs: float, other: bool, seed: int) -> World:
-    """A world of so many clips."""
     random = np.random.default_rng(seed)
     middle = random.normal(size=DIMENSION)
     middle /= np.linalg.norm(middle)
@@ -71,7 +69,6 @@ def made(clips: int, hubs: float, other: bool, seed: int) -> World:
 
 
 def unit(vectors: Matrix) -> Matrix:
-    """Vectors of length 1."""
     return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
 
 
@@ -133,7 +130,6 @@ def show(asked: argparse.Namespace, direction: Direction) -> None:
 
 
 def main() -> int:
-    """Both directions."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clips", type=int, default=300)
     parser.add_argument("--worlds", type=int, default=20)

@@ -41,11 +41,9 @@ class RandomEncoder:
         return TextEmbedding(sentence[:, None], np.ones((len(captions), 1), np.bool_), sentence)
 
     def truncated(self, captions: Sequence[str]) -> list[bool]:
-        """No caption is longer than this tower takes."""
         return [False] * len(captions)
 
     def encode_windows(self, pixels: Pixels) -> FloatArray:
-        """Never called."""
         raise NotImplementedError("the benchmark has vectors, not pictures")
 
 
@@ -56,7 +54,6 @@ def unit_rows(generator: np.random.Generator, rows: int, dimension: int = DIMENS
 
 
 def meta_of(encoder: Encoder, model: str = "random") -> dict[str, str]:
-    """What a library of a model says of itself."""
     ids = {"encoder_id": encoder.encoder_id, "weights_hash": encoder.weights_hash, "dimension": str(encoder.dimension)}
     return {"model": model, "asked_model": model, **ids, "rule": "every 1 s", "vectors_generation": "0"}
 
@@ -129,7 +126,6 @@ def _rows(connection: sqlite3.Connection, clips: int, meta: dict[str, str]) -> N
 
 
 def _file(number: int, words: Sequence[str]) -> tuple[object, ...]:
-    """Path, name, clip and metadata of a file."""
     name = f"{'_'.join(words)}_{number}.mp4"
     metadata = {"box": number % 1000, "shelf": number % 100, "source": "ab"[number % 2]}
     return f"/videos/{number // 1000:06d}/{number % 1000:03d}/{name}", name, clip_id_of(number), json.dumps(metadata)
@@ -142,7 +138,6 @@ def frames_of(clips: FloatArray, generator: np.random.Generator) -> FloatArray:
 
 
 def vectors_of(folder: Path, meta: dict[str, str]) -> ExactVectors:
-    """The vectors of a library."""
     vectors = open_vectors(folder, meta)
     assert vectors is not None
     return vectors

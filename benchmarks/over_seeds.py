@@ -18,17 +18,14 @@ from evenreel.papers.cells import Figures
 
 
 def gap_of(values: NDArray[np.float64], confidence: float = 0.95) -> Interval:
-    """Mean with an interval by Student's t."""
     return over_seeds(values.tolist(), confidence)
 
 
 def mean(figures: Sequence[Figures], name: str) -> float:
-    """Over the seeds."""
     return float(np.mean([one[name] for one in figures]))
 
 
 def differences(figures: Sequence[Figures], others: Sequence[Figures], name: str) -> NDArray[np.float64]:
-    """Seed by seed."""
     return np.array([one[name] - other[name] for one, other in zip(figures, others, strict=True)])
 
 
@@ -38,13 +35,11 @@ def difference(figures: Sequence[Figures], others: Sequence[Figures], name: str)
 
 
 def ends(found: Interval) -> tuple[float, float]:
-    """Of an interval over two seeds or more."""
     assert found.low is not None and found.high is not None
     return found.low, found.high
 
 
 def words(figure: Interval) -> str:
-    """A figure with its interval."""
     return f"{figure.value:.1f} [{figure.low:.1f}, {figure.high:.1f}]"
 
 

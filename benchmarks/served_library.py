@@ -53,7 +53,6 @@ def make_library(plan: PlantedCorpus, work: Path) -> Path:
 
 
 def library_of_checkout(checkout: Path, clips: int, work: Path) -> Path:
-    """Index the same videos with another checkout's code."""
     library = work / "beside"
     if not (library / catalog.CATALOG).exists():
         places = (str(place.absolute()) for place in (work / "videos" / "clips", library))
@@ -71,7 +70,6 @@ def environment_of(checkout: Path | None) -> dict[str, str]:
 
 
 def add_signs(plan: PlantedCorpus, library: Path) -> None:
-    """What a recogniser without a fault would have read."""
     words = {f"{clip.clip_id}.mp4": [sign.text for sign in clip.scene.signs] for clip in plan.clips}
     connection = catalog.open_for_writing(library)
     store = Store(library, connection, {})

@@ -82,12 +82,10 @@ class Run:
 
     @property
     def training(self) -> Training:
-        """What it learns from."""
         return Training(self.share, self.preset)
 
     @property
     def corpus(self) -> int:
-        """Runs of a seed share the clips."""
         return self.seed
 
     def __str__(self) -> str:
@@ -95,7 +93,6 @@ class Run:
 
 
 def share_of(strength: float) -> float:
-    """The share of mirrors that a planted strength means."""
     return 0.5 + 0.5 * strength
 
 
@@ -125,7 +122,6 @@ def main() -> int:
 
 
 def arguments(about: str | None) -> argparse.Namespace:
-    """What was asked for on the command line."""
     parser = seeds_parser(about, "seeds")
     parser.add_argument("--clips", type=int, default=2_400, help="of all splits together")
     parser.add_argument("--out", type=Path, help="file for the figures, in lines of JSON")
@@ -134,7 +130,6 @@ def arguments(about: str | None) -> argparse.Namespace:
 
 
 def runs_of(found: Mapping[Run, Rows]) -> Runs:
-    """The figures of each training, seed by seed."""
     figures: dict[Training, list[Figures]] = {}
     for run in sorted(found, key=lambda one: one.seed):
         figures.setdefault(run.training, []).append(found[run][FOUND])
@@ -142,7 +137,6 @@ def runs_of(found: Mapping[Run, Rows]) -> Runs:
 
 
 def of_seed(runs: Sequence[Run]) -> Iterator[tuple[Run, Rows]]:
-    """All trainings on one planted corpus."""
     encoder, first = load_encoder("builtin"), runs[0]
     plan = plan_corpus("source", 0.0, first.clips, first.seed, PlantSettings(mirrors=True))
     parts = part(plan, "train", encoder), part(plan, "test", encoder)
@@ -158,7 +152,6 @@ def part(plan: PlantedCorpus, split: str, encoder: Encoder) -> CorpusPart:
 
 
 def figures_of(training: Training, seed: int, sizes: Sizes, parts: tuple[CorpusPart, CorpusPart]) -> Figures:
-    """Train once, and measure on the test split."""
     learnt, test = parts
     with tempfile.TemporaryDirectory() as folder:
         trained = fine_tuned(recipe_of(training, seed, sizes), learnt, TrainingRun("model", seed, Path(folder)))
@@ -185,12 +178,10 @@ Runs = Mapping[Training, Sequence[Figures]]
 
 
 def mean(runs: Sequence[Figures], name: str) -> Interval:
-    """A figure over the seeds."""
     return gap_of(np.array([one[name] for one in runs]))
 
 
 def sweep_table(runs: Runs) -> str:
-    """What the share of mirrors does."""
     rows = [(f"{100 * one.share:.0f} %", runs[one]) for one in TRAININGS if one.preset == PLAIN]
     return table("generated in training", rows)
 
@@ -214,7 +205,6 @@ def change_table(runs: Runs) -> str:
 
 
 def table(head: str, rows: Sequence[tuple[str, Sequence[Figures]]]) -> str:
-    """A row for each training, with intervals."""
     names = (PREFERENCE, WIN_RATE, REAL_R1, MIXED_REAL_R1, MIXED_GENERATED_R1)
     lines = [f"{head:28}" + "".join(f"{name:>26}" for name in names)]
     lines += [f"{label:28}" + "".join(f"{words(mean(found, name)):>26}" for name in names) for label, found in rows]
@@ -222,7 +212,6 @@ def table(head: str, rows: Sequence[tuple[str, Sequence[Figures]]]) -> str:
 
 
 def claims(runs: Runs) -> Iterator[tuple[str, bool]]:
-    """What is claimed, and whether it holds."""
     unbiased, plain = Training(share_of(0.0)), Training(BIASED)
     yield "nothing is favoured at strength 0", holds_zero(mean(runs[unbiased], PREFERENCE))
     for name, shares in (("strength", [*map(share_of, STRENGTHS)]), ("share", SHARES)):
@@ -238,7 +227,6 @@ def claims(runs: Runs) -> Iterator[tuple[str, bool]]:
 
 
 def holds_zero(figure: Interval) -> bool:
-    """Whether zero is within the interval."""
     low, high = ends(figure)
     return low <= 0 <= high
 

@@ -91,7 +91,6 @@ def processor_s(process: psutil.Process) -> float:
 
 
 def told(times: Sequence[float]) -> str:
-    """A row of the table."""
     return f"p50 {np.percentile(times, 50):7.1f}   p95 {np.percentile(times, 95):7.1f}   of {len(times)}"
 
 

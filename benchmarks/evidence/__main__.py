@@ -32,7 +32,6 @@ RESULTS = Path("benchmarks/results")
 
 
 def main() -> int:
-    """Measure, plan or write the page."""
     asked = arguments()
     chosen = chosen_of(asked)
     seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
@@ -57,12 +56,10 @@ def main() -> int:
 
 
 def made(annotations: Path, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Rows]]:
-    """The rows on one world."""
     return of_world(EVIDENCE, annotations, cells)
 
 
 def arguments() -> argparse.Namespace:
-    """What was asked for on the command line."""
     parser = seeds_parser(__doc__, "worlds", first_seed=10)
     names = list(dict.fromkeys(one.bias for one in EVIDENCE))
     parser.add_argument("--annotations", type=Path, help="folder of EPIC-KITCHENS-100")
@@ -88,7 +85,6 @@ def arguments() -> argparse.Namespace:
 
 
 def chosen_of(asked: argparse.Namespace) -> list[Evidence]:
-    """The biases and worlds that were named."""
     return [one for one in EVIDENCE if one.bias in asked.biases and one.world in asked.worlds]
 
 

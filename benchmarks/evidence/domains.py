@@ -164,7 +164,6 @@ class SourceModel:
         return done.matcher, time.process_time() - begun_s + prepared_s
 
     def row(self, settings: AdaptSettings) -> Figures:
-        """What an adapted model finds."""
         matcher, taken_s = self.adapted(settings)
         return self._own.measured(matcher, self.training_s + taken_s)
 
@@ -215,7 +214,6 @@ class SourceModel:
         return replace(ours, **changed)
 
     def uncorrected(self, **changed: Any) -> AdaptSettings:
-        """TITAN without its bias correction."""
         return self.titan(causal=False, epochs=self._world.passes.plain, **changed)
 
     def matched(self, matching: MatchSettings) -> AdaptSettings:
@@ -223,7 +221,6 @@ class SourceModel:
         return replace(naive(self.uncorrected()), matching=matching)
 
     def rotation(self) -> AdaptSettings:
-        """The settings that are shipped."""
         return replace(load_settings("rotation"), seed=self._seed)
 
 
@@ -317,7 +314,6 @@ def adaptation_rows(passes: Passes) -> dict[str, Row]:
 
 
 def turned_rows(model: str = BASELINE, *, chosen: bool = False) -> dict[str, Row]:
-    """Those that need a linear map of captions."""
     return {
         ROTATED: Row(
             "ours", "captions turned five times towards clips by transport from groups of like queries", uses=LOG,
@@ -360,15 +356,12 @@ class DomainWorld(World):
 
     @cached_property
     def tagger(self) -> WordMeans:
-        """Reads and tags what is asked."""
         return WordMeans(self.stream)
 
     def reader(self, matcher: Matcher) -> EncodeTexts:
-        """The text tower."""
         return self.tagger.read
 
     def confounders(self) -> FoundConfounders:
-        """Centres of frames."""
         return confounders_of(self.train.videos, None, CONFOUNDERS, self.place.seed)
 
 
@@ -385,14 +378,12 @@ class WordMeans:
         self._means = {word: unit(np.mean(vectors, axis=0)) for word, vectors in parts.items()}
 
     def tag(self, captions: Sequence[str]) -> list[Tagged]:
-        """Verbs and nouns by their names."""
         return [
             tuple(Token(word, word, "VB" if word.startswith("verb") else "NN") for word in caption.split())
             for caption in captions
         ]
 
     def read(self, sentences: Sequence[str]) -> TextFeatures:
-        """Features of sentences of one or two known words."""
         ids = tuple(f"read {number}" for number in range(len(sentences)))
         size = len(next(iter(self._means.values())))
         words, mask = np.zeros((len(ids), 2, size), np.float16), np.zeros((len(ids), 2), np.bool_)
@@ -439,12 +430,10 @@ class RenderedTarget(RenderedWorld):
 
     @cached_property
     def tagger(self) -> Tagger:
-        """The one that needs no model."""
         return load_tagger("pattern")
 
     @property
     def stream(self) -> QueryStream:
-        """The captions of the test split."""
         test = self.test
         order = np.random.default_rng([self.plan.seed, 7]).permutation(len(test.texts.ids))
         texts = taken(test.texts, order)
@@ -452,7 +441,6 @@ class RenderedTarget(RenderedWorld):
         return QueryStream(texts, tuple(sentences[one] for one in texts.ids), test.videos)
 
     def reader(self, matcher: Matcher) -> EncodeTexts:
-        """The built-in text tower."""
         return text_reader(load_encoder("builtin"), matcher)
 
     def confounders(self) -> FoundConfounders:

@@ -160,7 +160,6 @@ def mined(clips: pl.DataFrame, seed: int) -> Dictionary:
 
 
 def bima(own: Trainings, **settings: Any) -> Made:
-    """BiMa with the mined dictionary."""
     dictionary = own.kept("dictionary", lambda: mined(clips_of(own.place), own.place.seed))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "elements.safetensors"
@@ -170,7 +169,6 @@ def bima(own: Trainings, **settings: Any) -> Made:
 
 
 def searched_bare(own: Trainings) -> Figures:
-    """BiMa, while frames find nothing in their elements."""
     matcher, seconds = own.made(bima)
     [scene] = [part for part in module(matcher).modules() if isinstance(part, SceneElements)]
 
@@ -185,7 +183,6 @@ def searched_bare(own: Trainings) -> Figures:
 
 
 def exchanging(own: Trainings) -> FeatureExamples:
-    """Clips before the backgrounds of others."""
     return with_backgrounds(examples_of(own.world.train), EXCHANGE, own.place.seed)
 
 
@@ -217,7 +214,6 @@ def balanced_weights(backgrounds: Indices, nouns: Indices, most: float) -> NDArr
 
 
 def from_examples(make: Callable[[Trainings], FeatureExamples]) -> Callable[[Trainings], Made]:
-    """The baseline, from other examples of the training split."""
     return lambda own: own.trained(Model(), make(own))
 
 
@@ -296,7 +292,6 @@ def cleared(part: FeatureWorld, directions: NDArray[Any]) -> FeatureWorld:
 
 
 def on_cleared(own: Trainings, *, by_annotator: bool = False) -> Figures:
-    """The baseline without habits."""
     clear = without_habits(own, by_annotator=by_annotator)
     return clear.measured(*clear.made(Model()))
 
@@ -612,7 +607,6 @@ def level(own: Trainings, scores: ScoreBlocks, held_out: ScoreBlocks) -> ScoreBl
 
 
 def levelled_baseline(own: Trainings) -> Figures:
-    """The baseline less the levels of sources."""
     matcher, seconds = own.made(BASELINE)
     return own.searched(lambda: level(own, own.scores(matcher), own.scores(matcher, "val")), seconds)
 
@@ -727,7 +721,6 @@ def signs(place: Place) -> World:
 
 
 def tcd(steps: float = 1.0, after: Model | None = None, **settings: Any) -> Model:
-    """TCD with some of its settings."""
     return Model("tcd", {"heads": 2, **settings}, steps=steps, after=after)
 
 
@@ -775,7 +768,6 @@ def signs_rows(uses: str) -> dict[str, Row]:
 
 
 def untrained_windows(words: str, *, of_told: bool = False) -> Row:
-    """Words against frames and windows as they are."""
     read = by_untrained("wti", {"kind": "ti"}, BARE)
     return Row("untrained", words, steps=0, uses=CLIPS_TOLD if of_told else "", read=told(read) if of_told else read)
 

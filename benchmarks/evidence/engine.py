@@ -191,17 +191,14 @@ class Evidence:
 
     @property
     def name(self) -> str:
-        """Of its file and heading."""
         return f"{self.world}-{self.bias}"
 
     @property
     def untrained(self) -> list[str]:
-        """Names of the readings without training."""
         return [name for name, row in self.rows.items() if row.kind == "untrained"]
 
     @property
     def methods(self) -> list[str]:
-        """Names of controls and corrections."""
         return [name for name, row in self.rows.items() if row.kind in ("control", "published", "ours")]
 
     def measure(self, drawn: World, place: Place, rows: Sequence[str]) -> Iterator[tuple[str, Figures]]:
@@ -226,7 +223,6 @@ class Cell:
 
     @property
     def corpus(self) -> tuple[str, str, int, float]:
-        """The world that it shares with other cells."""
         return self.world, self.bias, self.seed, self.strength
 
     def __str__(self) -> str:
@@ -301,12 +297,10 @@ class World:
 
     @classmethod
     def of(cls, world: FeatureWorld, told: Callable[[], World] | None = None) -> World:
-        """The splits of a drawn world."""
         return cls((world.split(name) for name in SPLITS), told)
 
     @cached_property
     def told(self) -> World:
-        """The world without the cause that was planted."""
         assert self._told is not None
         return self._told()
 
@@ -326,7 +320,6 @@ class World:
         return replace(plain, **model.changes)
 
     def found(self, scores: ScoreBlocks) -> Figures:
-        """What scores of the test split find."""
         relevance = None
         if self._own:
             own = own_clip(self.test.corpus, scores.caption_ids, scores.video_ids)
@@ -336,7 +329,6 @@ class World:
 
 @lru_cache(maxsize=1)
 def annotation_table(folder: Path) -> Corpus:
-    """The tables of EPIC-KITCHENS-100."""
     return FORMATS["epic-kitchens-100"]([folder]).corpus
 
 
@@ -375,7 +367,6 @@ class Trainings:
         return self.measured(*self.made(model))
 
     def model_of(self, name: str) -> Model | Callable[[Trainings], Made]:
-        """How a row is trained."""
         row = self.rows[name]
         return Model(steps=row.steps) if row.model is None else row.model
 
@@ -390,7 +381,6 @@ class Trainings:
         return found
 
     def kept(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What several rows need, made once."""
         if key not in self._kept:
             self._kept[key] = make()
         return self._kept[key]
@@ -456,7 +446,6 @@ class Trainings:
         return self.world.found(scores) | {TRAINING_S: training_s, SEARCH_S: searched_s}
 
     def scores(self, matcher: Matcher, split: SplitName = "test") -> Scores:
-        """Scores of a split by a matcher."""
         part: Part = getattr(self.world, split)
         return as_scores(values_of(matcher, part), part)
 
@@ -472,7 +461,6 @@ class Trainings:
 
 
 def examples_of(part: Part) -> FeatureExamples:
-    """Pairs of captions and clips with their features."""
     return FeatureExamples(pairs_of(part.corpus, part.texts.ids, part.videos.ids), part.texts, part.videos)
 
 
@@ -527,8 +515,6 @@ def by_mean_frame(own: Trainings) -> Figures:
 
 
 def by_untrained(matcher: str, settings: Mapping[str, Any], adapter: AdapterSettings | None = None) -> Reading:
-    """What a matcher finds as it begins."""
-
     def read(own: Trainings) -> Figures:
         size = own.world.test.videos.frames.shape[-1]
         built = build_matcher(matcher, size, dict(settings))
@@ -572,7 +558,6 @@ def plain_rows(reference: str, uses: str = "", other: int = 0) -> dict[str, Row]
 
 
 def variant(row: str, change: str) -> str:
-    """The name of a row that is trained otherwise."""
     return f"{row}, {change}"
 
 

@@ -58,7 +58,6 @@ class Measured(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether baseline and oracle are there."""
         return BASELINE in self.free and (self.evidence.oracle or BASELINE) in self.biased
 
     def closed(self, row: str) -> Interval:
@@ -73,7 +72,6 @@ class Measured(NamedTuple):
         return Interval(100 * ratio.value, 100 * low, 100 * high)
 
     def harm(self, row: str) -> Interval:
-        """Points above the baseline where nothing is planted."""
         return difference(self.free[row], self.free[BASELINE], METRIC)
 
     def left(self, row: str) -> Interval | None:
@@ -195,12 +193,10 @@ def share(one: Measured, row: str) -> str:
 
 
 def shown(one: Measured) -> list[str]:
-    """The methods and controls that have all figures."""
     return [name for name in one.evidence.methods if name in one.biased and name in one.free]
 
 
 def section(one: Measured) -> str:
-    """Heading, gap, rules, rows and advice of a bias."""
     evidence = one.evidence
     parts = [f"## {evidence.bias}, {evidence.world} world"]
     source = " --annotations DIR" if evidence.world == "drawn" else ""
@@ -214,7 +210,6 @@ def section(one: Measured) -> str:
 
 
 def gap_words(one: Measured) -> str:
-    """Baseline, oracle and gap."""
     baseline, oracle = one.biased[BASELINE], one.oracle
     gaps = (f"{name} {words(difference(oracle, baseline, name))}" for name in ("R@1", "mAP"))
     told = "told" if one.evidence.oracle else "without"
@@ -230,7 +225,6 @@ def gap_words(one: Measured) -> str:
 
 
 def rules_words(one: Measured) -> str:
-    """The rules of admission with their figures."""
     rules = one.rules()
     if rules is None:
         return "The rules of admission are not measured."
@@ -257,7 +251,6 @@ def table(one: Measured) -> str:
 
 
 def cells(one: Measured, name: str, row: Row, best: bool) -> list[str]:
-    """The line of a row."""
     figures = one.biased[name]
     label = f"**`{name}`**" if best else f"`{name}`"
     costs = (cost(figures, TRAINING_S), cost(figures, SEARCH_S))
@@ -269,7 +262,6 @@ def cells(one: Measured, name: str, row: Row, best: bool) -> list[str]:
 
 
 def cost(figures: Sequence[Mapping[str, float]], name: str) -> str:
-    """Seconds, where they were taken."""
     return f"{np.mean([one[name] for one in figures]):.1f}" if all(name in one for one in figures) else ""
 
 

@@ -109,13 +109,11 @@ def reread(videos: VideoFeatures, clips: Sequence[PlantedClip]) -> VideoFeatures
 
 
 def plan_of(bias: BiasName, place: Place, harder: Harder | None = None) -> PlantedCorpus:
-    """The clips of a seed and strength."""
     settings = PlantSettings(harder=harder or Harder())
     return plan_corpus(bias, place.strength, place.size.clips, place.seed, settings)
 
 
 def admission_rows(bias: BiasName) -> dict[str, Row]:
-    """The rows that the rules of admission need."""
     rows = {
         name: Row("untrained", "nothing is trained", steps=0, read=by_untrained(matcher, {}))
         for name, matcher in UNTRAINED.items()
@@ -147,7 +145,6 @@ def admission_rows(bias: BiasName) -> dict[str, Row]:
 
 
 def learning(plan: PlantedCorpus, change: Callable[[PlantedClip], PlantedClip]) -> PlantedCorpus:
-    """A plan with its training and validation clips changed."""
     clips = tuple(clip if clip.split == "test" else change(clip) for clip in plan.clips)
     return replace(plan, clips=clips)
 
@@ -295,8 +292,6 @@ ROWS = admission_rows("scene_text") | {
 
 
 def scene_text(world: str, harder: Harder) -> Evidence:
-    """The task in one world."""
-
     def draw(place: Place) -> World:
         return RenderedWorld(plan_of("scene_text", place, harder))
 

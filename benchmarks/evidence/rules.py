@@ -51,13 +51,11 @@ def needed(rows: Seeds) -> Verdict:
 
 
 def best_untrained(rows: Seeds) -> list[float]:
-    """The best reading without training of each seed."""
     readings = [figures for name, figures in rows.items() if name.startswith(UNTRAINED)]
     return [max(one[METRIC] for one in seed) for seed in zip(*readings, strict=True)]
 
 
 def costs(rows: Seeds) -> Verdict:
-    """The bias takes enough off the oracle."""
     cost = cost_of(rows)
     return Verdict(COSTS, cost.value >= COST and ends(cost)[0] > LEAST_COST, words(cost))
 

@@ -48,7 +48,6 @@ LEAST = 3.0
 
 
 def main() -> int:
-    """Measure, or write the page."""
     asked = arguments()
     seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
     if asked.page:
@@ -63,7 +62,6 @@ def main() -> int:
 
 
 def arguments() -> argparse.Namespace:
-    """What was asked for on the command line."""
     parser = seeds_parser(__doc__, "seeds", first_seed=10)
     parser.add_argument("--clips", type=int, default=600, help="of all splits, with test clips counted twice")
     parser.add_argument("--steps", type=int, default=500, help="of the training")
@@ -86,7 +84,6 @@ class Found:
         self._seeds = seeds
 
     def has(self, name: str, strength: int, row: str) -> bool:
-        """Whether every seed has a row."""
         return all(row in self._rows.get((seed, *key(name, strength)), {}) for seed in self._seeds)
 
     def figures(self, name: str, strength: int, row: str, figure: str) -> NDArray[np.float64]:
@@ -103,7 +100,6 @@ class Found:
 
     @property
     def strengths(self) -> list[int]:
-        """Those that every perturbation was measured at."""
         return [one for one in STRENGTHS if all(self.has(name, one, AS_IT_IS) for name in PERTURBATIONS)]
 
 
@@ -113,7 +109,6 @@ def key(name: str, strength: int) -> tuple[str, int]:
 
 
 def shifts_page(known: Mapping[ShiftRun, Rows], seeds: Sequence[int]) -> str:
-    """The whole page in Markdown."""
     found, parts = Found(known, seeds), [HEAD.read_text(encoding="utf-8").rstrip()]
     if missing := [str(one) for one in STRENGTHS if one not in found.strengths]:
         parts.append(f"Not measured yet: strengths {', '.join(missing)}.")

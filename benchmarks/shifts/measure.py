@@ -97,7 +97,6 @@ class ShiftedWorld:
         return self.trainings(self.clean).made(BASELINE)[0]
 
     def trainings(self, world: RenderedTarget) -> Trainings:
-        """On the clips as they are or perturbed."""
         return Trainings(world, self._place, {BASELINE: Row("baseline", "plain training")})
 
     def perturbed(self, name: str, strength: int) -> RenderedTarget:
@@ -110,7 +109,6 @@ class ShiftedWorld:
 
     @cached_property
     def _shown(self) -> list[Original]:
-        """The test clips, drawn once."""
         clips = self._plan.split("test")
         frames = [np.stack(list(draw_clip(clip.scene))) for clip in clips]
         places = [clip.scene.background for clip in clips]
@@ -174,7 +172,6 @@ class ShiftRun:
 
     @property
     def corpus(self) -> int:
-        """Runs of a seed share clips and matcher."""
         return self.seed
 
     def __str__(self) -> str:

@@ -148,40 +148,14 @@ class WorldSettings:
             raise UsageError(f"{self.harmonics} harmonics take {2 * self.harmonics} dimensions, not {self.dimension}.")
 
 
-class Stream(IntEnum):
-    """Identifiers of the separate random generators of a drawn world, so that no part changes another's draws."""
-
-    CLIPS = 0
-    VERBS = 1
-    NOUNS = 2
-    STRATA = 3
-    LENGTHS = 4
-    VIDEOS = 5
-    ANNOTATORS = 6
-    MEANS = 7
-    ARC = 8
-    ROTATION = 9
-    INSTANCES = 10
-    DRIFTS = 11
-    FRAME_NOISE = 12
-    WORD_NOISE = 13
-    SOURCES = 14
-    GENERATOR = 15
-    MIRROR_INSTANCES = 16
-    MIRROR_DRIFTS = 17
-    MIRROR_NOISE = 18
-    DOMAINS = 20
-    QUERIES = 21
-    QUERY_NOISE = 22
-    SIGNS = 40
-    SIGN_WORDS = 41
-    SIGN_NOISE = 42
-    WINDOW_NOISE = 43
-    KINDS = 60
-    BACKGROUNDS = 61
-    SHOWN = 62
-    WRITERS = 63
-    HABITS = 64
+Stream = IntEnum("Stream", {
+    "CLIPS": 0, "VERBS": 1, "NOUNS": 2, "STRATA": 3, "LENGTHS": 4, "VIDEOS": 5, "ANNOTATORS": 6, "MEANS": 7,
+    "ARC": 8, "ROTATION": 9, "INSTANCES": 10, "DRIFTS": 11, "FRAME_NOISE": 12, "WORD_NOISE": 13, "SOURCES": 14,
+    "GENERATOR": 15, "MIRROR_INSTANCES": 16, "MIRROR_DRIFTS": 17, "MIRROR_NOISE": 18, "DOMAINS": 20, "QUERIES": 21,
+    "QUERY_NOISE": 22, "SIGNS": 40, "SIGN_WORDS": 41, "SIGN_NOISE": 42, "WINDOW_NOISE": 43, "KINDS": 60,
+    "BACKGROUNDS": 61, "SHOWN": 62, "WRITERS": 63, "HABITS": 64,
+})  # fmt: skip
+"""Identifiers of the separate random generators of a drawn world, so that no part changes another's draws."""
 
 
 class Contents(NamedTuple):
