@@ -38,6 +38,7 @@ from benchmarks.evidence.engine import (
     values_of,
 )
 from benchmarks.evidence.rendered import RenderedWorld, admission_rows, plan_of
+from benchmarks.worlds.model import DomainSettings, draw_domains, draw_queries
 from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.baselines.ttt_flow import FlowSettings
 from evenreel.adaptation.prepared import PreparedSource
@@ -60,7 +61,6 @@ from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.papers.cells import Figures
-from evenreel.planted.worlds import DomainSettings, draw_domains, draw_queries
 from evenreel.training.data.pairs import pairs_of
 from evenreel.types import FloatArray, Scores, TextFeatures
 
@@ -79,17 +79,11 @@ EARLIER = "queries that were asked before, without answers"
 
 
 class Passes(NamedTuple):
-    """How often a log is gone through, offline.
+    """How often a log is gone through, offline."""
 
-    Attributes:
-        plain: without the bias correction.
-        corrected: with it.
-        step_share: steps of one pass, in times of the baseline's.
-    """
-
-    plain: int
-    corrected: int
-    step_share: float
+    plain: int  # without the bias correction
+    corrected: int  # with it
+    step_share: float  # steps of one pass, in times of the baseline's
 
 
 class Target(Protocol):

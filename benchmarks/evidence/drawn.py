@@ -67,6 +67,7 @@ from benchmarks.worlds import (
     phrases_of,
     with_named_words,
 )
+from benchmarks.worlds.model import FeatureWorld, arc, draw_backgrounds, numbers_of
 from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.resources import resources_of
 from evenreel.adaptation.run import adapt
@@ -90,7 +91,6 @@ from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.bima.video import SceneElements
 from evenreel.matchers.tcd.settings import PRINTED as TCD_PRINTED
 from evenreel.papers.cells import Figures
-from evenreel.planted.worlds import FeatureWorld, arc, draw_backgrounds, numbers_of
 from evenreel.similarity.windows import window_scores
 from evenreel.training.data.backgrounds import with_backgrounds
 from evenreel.training.data.examples import FeatureExamples

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from benchmarks.over_seeds import mean
 from benchmarks.worlds import SplitSizes, annotated_clips
+from benchmarks.worlds.model import FeatureWorld
 from evenreel.checkpoint.architecture import module
 from evenreel.corpus import FORMATS, own_clip
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
@@ -32,7 +33,6 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.papers.cells import Figures, Rows
-from evenreel.planted.worlds import FeatureWorld
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.likeness import drawn_alike
 from evenreel.training.data.pairs import pairs_of
@@ -83,73 +83,45 @@ class Part(Protocol):
 
 @dataclass(frozen=True)
 class Model:
-    """How a row is trained: what differs from the baseline of its world.
+    """How a row is trained: what differs from the baseline of its world."""
 
-    Attributes:
-        matcher: its name; None for that of the baseline.
-        settings: of the matcher.
-        steps: in times of the baseline's.
-        other: which start, 0 for the baseline's.
-        adapter: whether features go through an adapter that learns.
-        windows: whether words on signs stand among the frames; tcd reads them itself.
-        told: whether it learns from the world without the cause that was planted, and is asked about that.
-        alike: whether clips are drawn the more often, the more they are like those that are searched.
-        after: model whose weights it begins with, as far as there are any.
-        changes: sections of the recipe.
-    """
-
-    matcher: str | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    steps: float = 1.0
-    other: int = 0
-    adapter: bool = True
-    windows: bool = False
-    told: bool = False
-    alike: bool = False
-    after: Model | None = None
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    matcher: str | None = None  # its name; None for that of the baseline
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of the matcher
+    steps: float = 1.0  # in times of the baseline's
+    other: int = 0  # which start, 0 for the baseline's
+    adapter: bool = True  # whether features go through an adapter that learns
+    windows: bool = False  # whether words on signs stand among the frames; tcd reads them itself
+    told: bool = False  # whether it learns from the world without the cause that was planted, and is asked about that
+    alike: bool = False  # whether clips are drawn the more often, the more they are like those that are searched
+    after: Model | None = None  # model whose weights it begins with, as far as there are any
+    changes: Mapping[str, Any] = field(default_factory=dict)  # sections of the recipe
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a table: how a model is made or read.
+    """One row of a table: how a model is made or read."""
 
-    Attributes:
-        kind: `untrained` readings; the `baseline`, plain training, which is the oracle where nothing is planted; rows
-            for `admission`; a `control` that corrects nothing at the same cost; a method as `published`; `ours`.
-        words: what it is, in a sentence of a few words.
-        steps: of all trainings together, in times of the baseline's.
-        models: kept for search.
-        uses: what it is given beyond training pairs and their features, for example `lengths`.
-        unavailable: whether users do not have what it uses, so that it is a bound and no answer.
-        chosen: whether this is the correction that is recommended, chosen on other seeds than those that are reported.
-        model: how it is trained; None for the baseline with `steps`.
-        read: makes the figures of a row that is more than the scores of one model.
-    """
-
+    # `untrained` readings; the `baseline`, plain training, which is the oracle where nothing is planted; rows
+    # for `admission`; a `control` that corrects nothing at the same cost; a method as `published`; `ours`
     kind: Kind
-    words: str
-    steps: float = 1.0
-    models: int = 1
-    uses: str = ""
-    unavailable: bool = False
+    words: str  # what it is, in a sentence of a few words
+    steps: float = 1.0  # of all trainings together, in times of the baseline's
+    models: int = 1  # kept for search
+    uses: str = ""  # what it is given beyond training pairs and their features, for example `lengths`
+    unavailable: bool = False  # whether users do not have what it uses, so that it is a bound and no answer
+    # whether this is the correction that is recommended, chosen on other seeds than those that are reported
     chosen: bool = False
-    model: Model | Callable[[Trainings], Made] | None = None
+    model: Model | Callable[[Trainings], Made] | None = None  # how it is trained; None for the baseline with `steps`
+    # makes the figures of a row that is more than the scores of one model
     read: Callable[[Trainings], Figures] | None = None
 
 
 class Size(NamedTuple):
-    """How much is drawn and trained.
+    """How much is drawn and trained."""
 
-    Attributes:
-        clips: training clips; clips of all splits of a rendered world.
-        test_clips: test clips at most; 0 for as many as a rendered world has.
-        steps: of the baseline's training.
-    """
-
-    clips: int = 20_000
-    test_clips: int = 2_000
-    steps: int = 600
+    clips: int = 20_000  # training clips; clips of all splits of a rendered world
+    test_clips: int = 2_000  # test clips at most; 0 for as many as a rendered world has
+    steps: int = 600  # of the baseline's training
 
 
 FULL = Size()
@@ -166,28 +138,19 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Evidence:
-    """A bias in a world, with all rows that are measured on it.
+    """A bias in a world, with all rows that are measured on it."""
 
-    Attributes:
-        world: `drawn`, `rendered`, or `harder` for rendered videos with `settings`.
-        bias: name of the bias.
-        rows: by name; the baseline is among them. Names of readings without training begin with `untrained`.
-        draw: makes the world of a seed and strength.
-        size: how much is drawn.
-        oracle: row that the baseline is compared with at full strength, where the bias is a task that needs more
-            input; None for the baseline where nothing is planted.
-        settings: of a harder rendered world, by name.
-        beside: further figures of the rows that the page shows, with the bias and without.
-    """
-
-    world: str
-    bias: str
+    world: str  # `drawn`, `rendered`, or `harder` for rendered videos with `settings`
+    bias: str  # name of the bias
+    # by name; the baseline is among them. Names of readings without training begin with `untrained`
     rows: Mapping[str, Row]
-    draw: Callable[[Place], World]
-    size: Size = FULL
+    draw: Callable[[Place], World]  # makes the world of a seed and strength
+    size: Size = FULL  # how much is drawn
+    # row that the baseline is compared with at full strength, where the bias is a task that needs more input;
+    # None for the baseline where nothing is planted
     oracle: str | None = None
-    settings: Mapping[str, float] = field(default_factory=dict)
-    beside: tuple[str, ...] = ()
+    settings: Mapping[str, float] = field(default_factory=dict)  # of a harder rendered world, by name
+    beside: tuple[str, ...] = ()  # further figures of the rows that the page shows, with the bias and without
 
     @property
     def name(self) -> str:

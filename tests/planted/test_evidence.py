@@ -55,11 +55,11 @@ from benchmarks.evidence.rules import (
     verdicts,
 )
 from benchmarks.worlds import SplitSizes, annotated_clips, draw_world
+from benchmarks.worlds.model import WorldSettings
 from evenreel.errors import EvenreelError
 from evenreel.papers import cells as engine_of_cells
 from evenreel.papers.cells import Figures
 from evenreel.planted import Harder, PlantSettings, admission_of, folder, plan_corpus
-from evenreel.planted.worlds import WorldSettings
 from tests.conftest import REPOSITORY
 from tests.planted.worlds.tables import made_up_table
 

@@ -238,75 +238,49 @@ class PlantSettings:
 
 
 class RandomStreams(NamedTuple):
-    """Separate random generators of one unit (a clip, pair or group), so that a bias changes no other draw.
+    """Separate random generators of one unit (a clip, pair or group), so that a bias changes no other draw."""
 
-    Attributes:
-        scene: generator of what the unit shows.
-        plant: generator of whether and how the bias applies; it gives the same numbers at every strength.
-        words: generator of the captions' wording.
-        voice: generator of what is said, and how.
-    """
-
-    scene: np.random.Generator
+    scene: np.random.Generator  # generator of what the unit shows
+    # generator of whether and how the bias applies; it gives the same numbers at every strength
     plant: np.random.Generator
-    words: np.random.Generator
-    voice: np.random.Generator
+    words: np.random.Generator  # generator of the captions' wording
+    voice: np.random.Generator  # generator of what is said, and how
 
 
 class World(NamedTuple):
-    """Inputs of a planted bias beside its random generators.
+    """Inputs of a planted bias beside its random generators."""
 
-    Attributes:
-        strength: strength of the bias, 0 to 1; 0 in the test split, except for a bias that holds there too
-            (`scene_text`).
-        test: whether the unit is in the test split.
-        partners: names that the bias pairs in this corpus; empty where it pairs nothing.
-        settings: settings of the corpus.
-    """
-
+    # strength of the bias, 0 to 1; 0 in the test split, except for a bias that holds there too (`scene_text`)
     strength: float
-    test: bool
-    partners: Mapping[str, str]
-    settings: PlantSettings
+    test: bool  # whether the unit is in the test split
+    partners: Mapping[str, str]  # names that the bias pairs in this corpus; empty where it pairs nothing
+    settings: PlantSettings  # settings of the corpus
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A caption of a planted clip, with the attributes that it names.
+    """A caption of a planted clip, with the attributes that it names."""
 
-    Attributes:
-        text: text of the caption.
-        names: attributes that it names, see `evenreel.planted.caption`; also `word` where it names the word on a sign.
-        annotator: name of its annotator, where the bias has several.
-    """
-
-    text: str
+    text: str  # text of the caption
+    # attributes that it names, see `evenreel.planted.caption`; also `word` where it names the word on a sign
     names: tuple[str, ...]
-    annotator: str | None = None
+    annotator: str | None = None  # name of its annotator, where the bias has several
 
 
 @dataclass(frozen=True)
 class Shot:
-    """One clip as a planted bias draws it: its scene and captions.
+    """One clip as a planted bias draws it: its scene and captions."""
 
-    Attributes:
-        scene: scene of the clip.
-        captions: captions of the clip.
-        names: attributes that captions of the corpus may name, of which the clip's classes are made.
-        domain: name of the clip's domain, where the bias has two; None elsewhere.
-        source: source of the clip, `camera` or a generator.
-        follows: whether the clip agrees with what is planted, by the bias or by chance; None where that has no meaning.
-        named_sign: index of the scene's sign whose word captions name, where they name one.
-        said: word, in capitals, that captions name and a voice says in place of that sign; None for one on a sign.
-    """
-
-    scene: Scene
-    captions: tuple[Sentence, ...]
-    names: tuple[str, ...]
-    domain: str | None = None
-    source: str = CAMERA
+    scene: Scene  # scene of the clip
+    captions: tuple[Sentence, ...]  # captions of the clip
+    names: tuple[str, ...]  # attributes that captions of the corpus may name, of which the clip's classes are made
+    domain: str | None = None  # name of the clip's domain, where the bias has two; None elsewhere
+    source: str = CAMERA  # source of the clip, `camera` or a generator
+    # whether the clip agrees with what is planted, by the bias or by chance; None where that has no meaning
     follows: bool | None = None
+    # index of the scene's sign whose word captions name, where they name one
     named_sign: int = field(default=0, repr=False)
+    # word, in capitals, that captions name and a voice says in place of that sign; None for one on a sign
     said: str | None = field(default=None, repr=False)
 
     @property
@@ -662,17 +636,13 @@ BiasName = Literal["visual", "textual", "length", "source", "domain", "scene_tex
 
 
 class Bias(NamedTuple):
-    """Registry entry of a planted bias.
+    """Registry entry of a planted bias."""
 
-    Attributes:
-        draw: function that draws the clips of one unit (a clip, pair or group).
-        paired: function that returns the names that the bias pairs, each of the first with one of the second.
-        in_test: whether the bias holds in the test split too.
-    """
-
+    # function that draws the clips of one unit (a clip, pair or group)
     draw: Callable[[RandomStreams, World], tuple[Shot, ...]]
+    # function that returns the names that the bias pairs, each of the first with one of the second
     paired: Callable[[], tuple[tuple[str, ...], tuple[str, ...]]] = lambda: ((), ())
-    in_test: bool = False
+    in_test: bool = False  # whether the bias holds in the test split too
 
 
 BIASES: dict[BiasName, Bias] = {

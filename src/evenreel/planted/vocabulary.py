@@ -18,51 +18,32 @@ Colour = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Track:
-    """A number that changes over the time of a clip: linear from `start` to `end`, plus a wave.
+    """A number that changes over the time of a clip: linear from `start` to `end`, plus a wave."""
 
-    Attributes:
-        start: value at the beginning of the clip.
-        end: value at the end of the clip.
-        per_s: increase per second, for motions without an end, such as turning.
-        swing: amplitude of the wave.
-        rate_hz: number of waves per second.
-        phase: phase of the wave at the beginning, 0 to 1.
-        folded: whether the wave is |sin|, as a ball bounces.
-    """
-
-    start: float = 0.0
-    end: float = 0.0
-    per_s: float = 0.0
-    swing: float = 0.0
-    rate_hz: float = 0.0
-    phase: float = 0.0
-    folded: bool = False
+    start: float = 0.0  # value at the beginning of the clip
+    end: float = 0.0  # value at the end of the clip
+    per_s: float = 0.0  # increase per second, for motions without an end, such as turning
+    swing: float = 0.0  # amplitude of the wave
+    rate_hz: float = 0.0  # number of waves per second
+    phase: float = 0.0  # phase of the wave at the beginning, 0 to 1
+    folded: bool = False  # whether the wave is |sin|, as a ball bounces
 
 
 @dataclass(frozen=True)
 class Activity:
-    """An activity of the subject: its phrases and its motion.
+    """An activity of the subject: its phrases and its motion."""
 
-    Attributes:
-        name: key in `activities`.
-        does: phrases in the present tense, 'moves to the left'.
-        doing: phrases with the participle, 'moving to the left'.
-        opposite: name of the activity that shows the same frames in reverse order; None where order does not matter.
-        x: track of the horizontal position; -1 and 1 touch the sides of the centred square that every preprocessing
-            keeps.
-        y: track of the vertical position, downwards, in the same unit.
-        scale: track of the factor on the radius.
-        turn: track of the rotation, 1 is once round.
-    """
-
-    name: str
-    does: tuple[str, ...]
-    doing: tuple[str, ...]
+    name: str  # key in `activities`
+    does: tuple[str, ...]  # phrases in the present tense, 'moves to the left'
+    doing: tuple[str, ...]  # phrases with the participle, 'moving to the left'
+    # name of the activity that shows the same frames in reverse order; None where order does not matter
     opposite: str | None
+    # track of the horizontal position; -1 and 1 touch the sides of the centred square that every preprocessing
+    # keeps
     x: Track
-    y: Track
-    scale: Track
-    turn: Track
+    y: Track  # track of the vertical position, downwards, in the same unit
+    scale: Track  # track of the factor on the radius
+    turn: Track  # track of the rotation, 1 is once round
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ are where lengths are biased; it is brought to the unit sphere likewise, beside 
 and its noun; its sentence is the mean of both on the unit sphere.
 
 Worlds of backgrounds (`draw_backgrounds`) and of domains (`draw_domains`) are here; those of lengths, annotators,
-signs, a generator's mirrors, and pairs of them, are in `benchmarks/worlds.py` of the repository.
+signs, a generator's mirrors, and pairs of them, are in `benchmarks/worlds/__init__.py`.
 """
 
 from __future__ import annotations
@@ -120,25 +120,18 @@ class WordShares:
 
 @dataclass(frozen=True)
 class WorldSettings:
-    """Settings of a drawn world that are the same at every strength of a bias.
+    """Settings of a drawn world that are the same at every strength of a bias."""
 
-    Attributes:
-        dimension: length D of the features.
-        frames: number T of frames of every clip, at the middles of as many equal parts of it.
-        strata: number of strata of length that actions keep to where lengths are biased. With many, most test clips
-            contradict what was learned.
-        harmonics: number H of waves of the curve that lengths lie on. With one, a model can tell the shortest from the
-            longest lengths; with more, it can tell neighbouring strata apart.
-        frame_shares: shares of what a frame shows.
-        word_shares: shares of what a word says.
-    """
-
-    dimension: int = 128
-    frames: int = 6
+    dimension: int = 128  # length D of the features
+    frames: int = 6  # number T of frames of every clip, at the middles of as many equal parts of it
+    # number of strata of length that actions keep to where lengths are biased. With many, most test clips
+    # contradict what was learned
     strata: int = 16
+    # number H of waves of the curve that lengths lie on. With one, a model can tell the shortest from the
+    # longest lengths; with more, it can tell neighbouring strata apart
     harmonics: int = 1
-    frame_shares: FrameShares = field(default_factory=FrameShares)
-    word_shares: WordShares = field(default_factory=WordShares)
+    frame_shares: FrameShares = field(default_factory=FrameShares)  # shares of what a frame shows
+    word_shares: WordShares = field(default_factory=WordShares)  # shares of what a word says
 
     def __post_init__(self) -> None:
         names = ("dimension", "frames", "strata", "harmonics")
@@ -159,23 +152,14 @@ Stream = IntEnum("Stream", {
 
 
 class Contents(NamedTuple):
-    """Contents of V clips of a drawn world, as class numbers from 0 and ranks.
+    """Contents of V clips of a drawn world, as class numbers from 0 and ranks."""
 
-    Attributes:
-        verbs: (V,) verb class.
-        nouns: (V,) noun class.
-        videos: (V,) video that the clip is from.
-        annotators: (V,) annotator of its caption.
-        lengths: (V,) rank of its length among the training clips, 0 to 1.
-        lasting: (V,) rank of its noun in the order in which nouns are assigned to strata of length, 0 to 1.
-    """
-
-    verbs: Indices
-    nouns: Indices
-    videos: Indices
-    annotators: Indices
-    lengths: Column
-    lasting: Column
+    verbs: Indices  # (V,) verb class
+    nouns: Indices  # (V,) noun class
+    videos: Indices  # (V,) video that the clip is from
+    annotators: Indices  # (V,) annotator of its caption
+    lengths: Column  # (V,) rank of its length among the training clips, 0 to 1
+    lasting: Column  # (V,) rank of its noun in the order in which nouns are assigned to strata of length, 0 to 1
 
     @classmethod
     def of(cls, clips: pl.DataFrame, lengths: Column | None = None, lasting: Column | None = None) -> Contents:
@@ -446,21 +430,15 @@ def length_ranks(lengths: Column, learned: Column) -> Column:
 
 @dataclass(frozen=True)
 class BackgroundSettings:
-    """Settings of a drawn world with biased backgrounds, the same at every strength of the bias.
+    """Settings of a drawn world with biased backgrounds, the same at every strength of the bias."""
 
-    Attributes:
-        kinds: number K of kinds of backgrounds.
-        kind: share of the kind of background in the squared length of a frame's own vector; large, as in pictures.
-        shown: probability that a frame shows what the caption names.
-        usual: share of a noun's own vector that says before which background the thing is mostly seen.
-        world: shares and sizes of everything else. Words and frames are aligned enough for a dictionary's phrases to be
-            found by their cosine with frames, as they are by an encoder; lengths have no effect.
-    """
-
-    kinds: int = 40
+    kinds: int = 40  # number K of kinds of backgrounds
+    # share of the kind of background in the squared length of a frame's own vector; large, as in pictures
     kind: float = 0.35
-    shown: float = 0.6
-    usual: float = 0.1
+    shown: float = 0.6  # probability that a frame shows what the caption names
+    usual: float = 0.1  # share of a noun's own vector that says before which background the thing is mostly seen
+    # shares and sizes of everything else. Words and frames are aligned enough for a dictionary's phrases to be
+    # found by their cosine with frames, as they are by an encoder; lengths have no effect
     world: WorldSettings = field(
         default_factory=lambda: WorldSettings(
             frames=4,
@@ -589,26 +567,17 @@ def _background_frames(
 
 @dataclass(frozen=True)
 class DomainSettings:
-    """Settings of a drawn world of two domains: how the source differs from the target, and what both share.
+    """Settings of a drawn world of two domains: how the source differs from the target, and what both share."""
 
-    Attributes:
-        offset: share of the squared length of source frames that is a vector common to all of them.
-        turned: share of the directions of the frames' space that are rotated.
-        turn: angle of that rotation, in degrees.
-        damped: share of other directions that are damped.
-        damping: share of its length that a vector keeps along a damped direction.
-        wording: angle by which the words' space is rotated, in degrees.
-        frequencies: standard deviation of the logarithm of a noun's frequency in the source over that in the target.
-        world: shares and sizes; lengths, of which nothing is planted here, have less effect than by default.
-    """
-
-    offset: float = 0.2
-    turned: float = 0.5
-    turn: float = 45.0
-    damped: float = 0.25
-    damping: float = 0.3
-    wording: float = 30.0
+    offset: float = 0.2  # share of the squared length of source frames that is a vector common to all of them
+    turned: float = 0.5  # share of the directions of the frames' space that are rotated
+    turn: float = 45.0  # angle of that rotation, in degrees
+    damped: float = 0.25  # share of other directions that are damped
+    damping: float = 0.3  # share of its length that a vector keeps along a damped direction
+    wording: float = 30.0  # angle by which the words' space is rotated, in degrees
+    # standard deviation of the logarithm of a noun's frequency in the source over that in the target
     frequencies: float = 0.5
+    # shares and sizes; lengths, of which nothing is planted here, have less effect than by default
     world: WorldSettings = field(
         default_factory=lambda: WorldSettings(frame_shares=FrameShares(length=0.1), word_shares=WordShares(lasting=0.0))
     )
@@ -707,15 +676,10 @@ def turn(size: int, degrees: float) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class QueryLog:
-    """Simulated queries to the clips of a target domain, with their right answers.
+    """Simulated queries to the clips of a target domain, with their right answers."""
 
-    Attributes:
-        texts: features of Q queries, in the order in which they came.
-        clips: (Q,) row of the clip that answers each query, among those searched; for measuring only, never for
-            training.
-    """
-
-    texts: TextFeatures
+    texts: TextFeatures  # features of Q queries, in the order in which they came
+    # (Q,) row of the clip that answers each query, among those searched; for measuring only, never for training
     clips: Indices
 
 

@@ -1,6 +1,6 @@
 """Drawn worlds that are measured here alone: lengths, annotators, signs, a generator's mirrors, and two biases at once.
 
-With the letters of `evenreel.planted.worlds`, which has the model, the parts that all share, and two worlds more. Each
+With the letters of `benchmarks.worlds.model`, which has the model, the parts that all share, and two worlds more. Each
 `draw_...` takes clips of an annotation table (`annotated_clips`), the strength of what is planted, 0 to 1 (another is
 refused), the seed of all draws, so that the same arguments give the same bytes, and shares and sizes, None for the
 defaults. What is biased are the splits train and val, all others are the same at every strength, and what is planted at
@@ -18,12 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.arrays import Column, Indices, slices
-from evenreel.config import MOST_SIZE, SHARE, check_settings, whole
-from evenreel.corpus import make_corpus
-from evenreel.errors import CorpusError, UsageError
-from evenreel.planted.biases import GENERATOR
-from evenreel.planted.worlds import (
+from benchmarks.worlds.model import (
     BLOCK_CLIPS,
     LEARNED,
     BackgroundSettings,
@@ -60,6 +55,11 @@ from evenreel.planted.worlds import (
     words_of,
     world_of,
 )
+from evenreel.arrays import Column, Indices, slices
+from evenreel.config import MOST_SIZE, SHARE, check_settings, whole
+from evenreel.corpus import make_corpus
+from evenreel.errors import CorpusError, UsageError
+from evenreel.planted.biases import GENERATOR
 from evenreel.types import CAMERA, Corpus, FloatArray, OnScreen, TextFeatures, VideoFeatures
 
 LENGTH_WORLD = WorldSettings(harmonics=4, frame_shares=FrameShares(action=0.15))
@@ -76,17 +76,11 @@ RIGHT, WRONG = (4.0, 2.0), (2.0, 3.0)
 
 
 class SplitSizes(NamedTuple):
-    """Greatest number of clips of each split.
+    """Greatest number of clips of each split."""
 
-    Attributes:
-        train: clips to train on.
-        val: clips of the train split to select a model on.
-        test: clips to test on.
-    """
-
-    train: int = 20_000
-    val: int = 1_000
-    test: int = 2_000
+    train: int = 20_000  # clips to train on
+    val: int = 1_000  # clips of the train split to select a model on
+    test: int = 2_000  # clips to test on
 
 
 def annotated_clips(corpus: Corpus, sizes: SplitSizes, seed: int) -> pl.DataFrame:
@@ -189,17 +183,11 @@ def planted_lengths(
 
 
 class PhraseVectors(NamedTuple):
-    """Vectors of phrases in the space of words, rows of unit length.
+    """Vectors of phrases in the space of words, rows of unit length."""
 
-    Attributes:
-        verbs: vectors (verbs, D) of verbs.
-        nouns: vectors (nouns, D) of nouns.
-        kinds: vectors (K, D) of kinds of backgrounds.
-    """
-
-    verbs: FloatArray
-    nouns: FloatArray
-    kinds: FloatArray
+    verbs: FloatArray  # vectors (verbs, D) of verbs
+    nouns: FloatArray  # vectors (nouns, D) of nouns
+    kinds: FloatArray  # vectors (K, D) of kinds of backgrounds
 
 
 def phrases_of(clips: pl.DataFrame, seed: int = 0, settings: BackgroundSettings | None = None) -> PhraseVectors:
@@ -213,25 +201,16 @@ def phrases_of(clips: pl.DataFrame, seed: int = 0, settings: BackgroundSettings 
 
 @dataclass(frozen=True)
 class AnnotatorSettings:
-    """Settings of a drawn world with biased annotators, the same at every strength of the bias.
+    """Settings of a drawn world with biased annotators, the same at every strength of the bias."""
 
-    Attributes:
-        groups: number K of groups of annotators.
-        people: number of annotators in each group.
-        captions: number of captions of a training clip.
-        respects: number r of directions in which habits differ.
-        habit: share of the annotator's habits in the squared length of a word's own vector.
-        group: share of an annotator's habits that all of the group have.
-        world: shares and sizes of everything else. Words are noisy, as people word a thing in many ways, so that the
-            annotator is informative; lengths have no effect.
-    """
-
-    groups: int = 64
-    people: int = 10
-    captions: int = 3
-    respects: int = 24
-    habit: float = 0.5
-    group: float = 0.9
+    groups: int = 64  # number K of groups of annotators
+    people: int = 10  # number of annotators in each group
+    captions: int = 3  # number of captions of a training clip
+    respects: int = 24  # number r of directions in which habits differ
+    habit: float = 0.5  # share of the annotator's habits in the squared length of a word's own vector
+    group: float = 0.9  # share of an annotator's habits that all of the group have
+    # shares and sizes of everything else. Words are noisy, as people word a thing in many ways, so that the
+    # annotator is informative; lengths have no effect
     world: WorldSettings = field(
         default_factory=lambda: WorldSettings(
             frames=4,
@@ -333,24 +312,15 @@ def _annotated_words(
 
 @dataclass(frozen=True)
 class SignSettings:
-    """Settings of a drawn world in which captions name signs, the same at every strength of the bias.
+    """Settings of a drawn world in which captions name signs, the same at every strength of the bias."""
 
-    Attributes:
-        words: number K of words that a sign may have.
-        shown: number of signs of a clip, shown one after the other.
-        written: share of the windows in which something was read.
-        misread: share of these in which the word was misread.
-        noise: share of the squared length of a text's own vector that is new each time.
-        trace: share of the squared length of a frame's own vector that depends on the sign shown.
-        scenes: sizes, and shares of frames and words; the trace is taken from the noise of frames.
-    """
-
-    words: int = 400
-    shown: int = 3
-    written: float = 0.8
-    misread: float = 0.3
-    noise: float = 0.2
-    trace: float = 0.05
+    words: int = 400  # number K of words that a sign may have
+    shown: int = 3  # number of signs of a clip, shown one after the other
+    written: float = 0.8  # share of the windows in which something was read
+    misread: float = 0.3  # share of these in which the word was misread
+    noise: float = 0.2  # share of the squared length of a text's own vector that is new each time
+    trace: float = 0.05  # share of the squared length of a frame's own vector that depends on the sign shown
+    # sizes, and shares of frames and words; the trace is taken from the noise of frames
     scenes: WorldSettings = field(
         default_factory=lambda: WorldSettings(
             dimension=64,
@@ -369,25 +339,15 @@ class SignSettings:
 
 
 class Signs(NamedTuple):
-    """Signs that V clips show, and the words that were read on them.
+    """Signs that V clips show, and the words that were read on them."""
 
-    Attributes:
-        scenes: (V,) row of the clip whose scene is shown; its own where it is not in a group.
-        named: (V,) True = its caption names the sign.
-        signs: (V,) word on the sign that the caption may name, from 0.
-        up: (V, T) word on the sign that is shown at each moment.
-        read: (V, T) word that was read in each window; -1 for none of the known words.
-        written: (V, T) True = something was read in the window.
-        confidence: (V, T) confidence of the reading; 0 where there is none.
-    """
-
-    scenes: Indices
-    named: NDArray[np.bool_]
-    signs: Indices
-    up: Indices
-    read: Indices
-    written: NDArray[np.bool_]
-    confidence: FloatArray
+    scenes: Indices  # (V,) row of the clip whose scene is shown; its own where it is not in a group
+    named: NDArray[np.bool_]  # (V,) True = its caption names the sign
+    signs: Indices  # (V,) word on the sign that the caption may name, from 0
+    up: Indices  # (V, T) word on the sign that is shown at each moment
+    read: Indices  # (V, T) word that was read in each window; -1 for none of the known words
+    written: NDArray[np.bool_]  # (V, T) True = something was read in the window
+    confidence: FloatArray  # (V, T) confidence of the reading; 0 where there is none
 
 
 def draw_signs_world(
@@ -544,22 +504,14 @@ class MirrorShares:
     """Shares of the squared length of a mirror frame's own vector.
 
     Length and time have the shares of real frames (`FrameShares`); the rest to 1 is noise, new in every frame.
-
-    Attributes:
-        action: share of the verb and the noun.
-        style: share of the action that is shown in the generator's own way, unlike a camera's.
-        instance: share that is the mirror's own, the same in all its frames.
-        background: share that all clips of one video have in common.
-        trace: share that all mirrors have in common.
-        lead: squared cosine of that common vector with the mean of all words.
     """
 
-    action: float = 0.12
-    style: float = 0.5
-    instance: float = 0.05
-    background: float = 0.1
-    trace: float = 0.2
-    lead: float = 0.05
+    action: float = 0.12  # share of the verb and the noun
+    style: float = 0.5  # share of the action that is shown in the generator's own way, unlike a camera's
+    instance: float = 0.05  # share that is the mirror's own, the same in all its frames
+    background: float = 0.1  # share that all clips of one video have in common
+    trace: float = 0.2  # share that all mirrors have in common
+    lead: float = 0.05  # squared cosine of that common vector with the mean of all words
 
     def __post_init__(self) -> None:
         check_settings("the mirrors of a world", self, dict.fromkeys(self.__dataclass_fields__, SHARE))
@@ -697,21 +649,13 @@ def mirrored_captions(world: FeatureWorld, strength: float, seed: int) -> Featur
 
 @dataclass(frozen=True)
 class JointShares:
-    """Shares of the squared length of unit vectors that are due to a second bias.
+    """Shares of the squared length of unit vectors that are due to a second bias."""
 
-    Attributes:
-        length: share of a frame that depends on its clip's length.
-        lasting: share of a noun that depends on its rank in the order of lengths.
-        trace: share of a mirror's frame that all mirrors have in common.
-        style: share of what a mirror shows that is shown in the generator's own way.
-        redrawn: share of a mirror's frame that is new in each frame.
-    """
-
-    length: float = 0.3
-    lasting: float = 0.3
-    trace: float = 0.1
-    style: float = 0.5
-    redrawn: float = 0.05
+    length: float = 0.3  # share of a frame that depends on its clip's length
+    lasting: float = 0.3  # share of a noun that depends on its rank in the order of lengths
+    trace: float = 0.1  # share of a mirror's frame that all mirrors have in common
+    style: float = 0.5  # share of what a mirror shows that is shown in the generator's own way
+    redrawn: float = 0.05  # share of a mirror's frame that is new in each frame
 
     def __post_init__(self) -> None:
         check_settings("two biases", self, dict.fromkeys(self.__dataclass_fields__, SHARE))
@@ -723,19 +667,15 @@ class JointSettings:
 
     Each is a world with one bias whose features are changed by the other, as unit vectors, so that what they held
     before keeps its proportions: with a share s of `shares`, x becomes unit(sqrt(1 - s) x + sqrt(s) of the other).
-
-    Attributes:
-        shares: shares that are due to the second bias.
-        backgrounds: settings of the world of backgrounds, to which a length bias is added.
-        annotators: settings of the world of annotators, to which domains are added.
-        domains: settings of these domains.
-        signs: settings of the world of signs, to which mirrors are added.
     """
 
-    shares: JointShares = field(default_factory=JointShares)
+    shares: JointShares = field(default_factory=JointShares)  # shares that are due to the second bias
+    # settings of the world of backgrounds, to which a length bias is added
     backgrounds: BackgroundSettings = field(default_factory=BackgroundSettings)
+    # settings of the world of annotators, to which domains are added
     annotators: AnnotatorSettings = field(default_factory=AnnotatorSettings)
-    domains: DomainSettings = field(default_factory=DomainSettings)
+    domains: DomainSettings = field(default_factory=DomainSettings)  # settings of these domains
+    # settings of the world of signs, to which mirrors are added
     signs: SignSettings = field(default_factory=SignSettings)
 
 
