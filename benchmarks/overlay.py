@@ -23,8 +23,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from benchmarks.evidence.rows import STRENGTH
 
+from benchmarks.evidence.engine import STRENGTH
 from benchmarks.planted import RULE, Sizes, Split, found_in, split_of, trained
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.audits import AuditSettings, measure_overlay

@@ -111,7 +111,7 @@ def sizes() -> dict[str, float]:
 
 @cache
 def shapes() -> tuple[str, ...]:
-    """Return the names of the shapes; `evenreel.planted.outlines` draws each."""
+    """Return the names of the shapes; `evenreel.planted.draw` draws each."""
     return tuple(_data("shapes"))
 
 
