@@ -220,7 +220,7 @@ def test_a_file_in_the_place_of_the_folder_is_a_sentence(tmp_path: Path) -> None
 # Admission of planted biases: what was measured stands in the package, and nothing that was not.
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "admission.json"
     path.write_text("[]", encoding="utf-8")
@@ -242,6 +242,7 @@ def measured(*broken: str, strength: float = 0.9) -> Admission:
     )
 
 
+@pytest.mark.usefixtures("shipped")
 def test_what_was_saved_is_found_by_bias_and_strength_and_replaced() -> None:
     save_admission(measured("learning is needed", strength=0.5))
     save_admission(measured("learning is needed"))
@@ -253,6 +254,7 @@ def test_what_was_saved_is_found_by_bias_and_strength_and_replaced() -> None:
     assert admission_of(plan_corpus("textual", 0.9, clips=10)) is None
 
 
+@pytest.mark.usefixtures("shipped")
 def test_another_world_was_not_measured() -> None:
     save_admission(measured())
     own = plan_corpus("visual", 0.9, clips=10, settings=PlantSettings(captions=3))
@@ -261,6 +263,7 @@ def test_another_world_was_not_measured() -> None:
     assert admission_of(plan_corpus("visual", 0.9, clips=10)) is None
 
 
+@pytest.mark.usefixtures("shipped")
 def test_a_harder_world_has_a_verdict_of_its_own() -> None:
     harder = Harder(difficulty=1.0)
     found = replace(measured("learning is needed"), harder={"difficulty": 1.0}, world=world_of("visual", 0.9, harder))
