@@ -52,25 +52,20 @@ SEARCHERS = range(1_000, 1_050)
 
 @dataclass(frozen=True)
 class FrameShares:
-    """Shares of the squared length of a frame's own vector; the rest to 1 is noise, new in every frame.
+    """Shares of the squared length of a frame's own vector; the rest to 1 is noise, new in every frame."""
 
-    Attributes:
-        action: share of the verb and the noun. Small, since a picture of a kitchen shows much else: so an unbiased
-            training ranks every second caption's clip first, and an untrained matcher hardly any.
-        instance: share that is the clip's own, the same in all its frames.
-        background: share that all clips of one video have in common.
-        length: share that a clip's length decides. Large, since a longer clip shows more of its surroundings in the
-            same number of frames.
-        time: share of a drift from the first to the last frame of the longest clip; shorter clips drift less.
-        cone: share of the mean of all frames in the whole vector, the cosine of two unrelated pictures: an encoder's
-            vectors fill a narrow cone.
-    """
-
+    # share of the verb and the noun. Small, since a picture of a kitchen shows much else: so an unbiased
+    # training ranks every second caption's clip first, and an untrained matcher hardly any
     action: float = 0.1
-    instance: float = 0.15
-    background: float = 0.15
+    instance: float = 0.15  # share that is the clip's own, the same in all its frames
+    background: float = 0.15  # share that all clips of one video have in common
+    # share that a clip's length decides. Large, since a longer clip shows more of its surroundings in the same
+    # number of frames
     length: float = 0.4
+    # share of a drift from the first to the last frame of the longest clip; shorter clips drift less
     time: float = 0.05
+    # share of the mean of all frames in the whole vector, the cosine of two unrelated pictures: an encoder's
+    # vectors fill a narrow cone
     cone: float = 0.5
 
     def __post_init__(self) -> None:
@@ -89,22 +84,17 @@ class WordShares:
     """Alignment of words and frames, and shares of the squared length of a word's own vector.
 
     The rest to 1 is the word's meaning.
-
-    Attributes:
-        alignment: squared cosine of a word's meaning and of the verb or noun as frames show it, before any training.
-            Low, so that a model has to learn what the words mean in these videos.
-        lasting: for nouns, share of the noun's rank in the order of lengths. Large, since a text tower knows which
-            things take long; without it each noun's length would have to be memorised, and biased lengths would do no
-            harm.
-        annotator: share of the annotator's habits.
-        noise: share that is new in every word.
-        cone: share of the mean of all words in the whole vector. It is not that of the frames: the modality gap.
     """
 
+    # squared cosine of a word's meaning and of the verb or noun as frames show it, before any training. Low, so
+    # that a model has to learn what the words mean in these videos
     alignment: float = 0.3
+    # for nouns, share of the noun's rank in the order of lengths. Large, since a text tower knows which things
+    # take long; without it each noun's length would have to be memorised, and biased lengths would do no harm
     lasting: float = 0.4
-    annotator: float = 0.05
-    noise: float = 0.05
+    annotator: float = 0.05  # share of the annotator's habits
+    noise: float = 0.05  # share that is new in every word
+    # share of the mean of all words in the whole vector. It is not that of the frames: the modality gap
     cone: float = 0.5
 
     def __post_init__(self) -> None:
@@ -186,17 +176,11 @@ class DrawnWords(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FeatureWorld:
-    """Drawn world: clips of an annotation table with captions, and the features that were drawn for them.
+    """Drawn world: clips of an annotation table with captions, and the features that were drawn for them."""
 
-    Attributes:
-        corpus: corpus, whose clips have columns that say what is planted.
-        texts: features of the captions, in the order of the corpus.
-        videos: features of the clips, in the order of the corpus.
-    """
-
-    corpus: Corpus
-    texts: TextFeatures
-    videos: VideoFeatures
+    corpus: Corpus  # corpus, whose clips have columns that say what is planted
+    texts: TextFeatures  # features of the captions, in the order of the corpus
+    videos: VideoFeatures  # features of the clips, in the order of the corpus
 
     def split(self, name: str) -> FeatureWorld:
         """Select the clips and captions of a split, with their features."""
