@@ -65,7 +65,6 @@ def main() -> None:
 
 
 def arguments() -> argparse.Namespace:
-    """What was asked for on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clips", type=int, default=1_000)
     parser.add_argument("--queries", type=int, default=512)
@@ -76,7 +75,6 @@ def arguments() -> argparse.Namespace:
 
 
 def threads() -> int:
-    """That the arithmetic runs on."""
     return int(torch.get_num_threads())
 
 
@@ -98,7 +96,6 @@ def measure(asked: argparse.Namespace) -> tuple[float, float]:
 
 
 def settings_of(row: str) -> AdaptSettings:
-    """How a row learns."""
     paper = replace(load_settings("titan/online"), counterfactuals=CounterfactualSettings(beta=0.01))
     if row in STEPS:
         return replace(paper, causal_fit=replace(paper.causal_fit, steps=STEPS[row]))
@@ -111,7 +108,6 @@ def settings_of(row: str) -> AdaptSettings:
 
 
 def resources_of(asked: argparse.Namespace) -> Resources:
-    """What the dearest row takes."""
     rng = np.random.default_rng(1)
     confounders = torch.from_numpy(unit(rng, CONFOUNDERS, asked.dimension))
     correction = CausalCorrection(asked.dimension, confounders)
@@ -121,7 +117,6 @@ def resources_of(asked: argparse.Namespace) -> Resources:
 
 
 def stream_of(asked: argparse.Namespace) -> QueryStream:
-    """Random queries and clips."""
     rng = np.random.default_rng(0)
     frames = unit(rng, asked.clips, FRAMES, asked.dimension).astype(np.float16)
     times_s = np.tile(np.arange(float(FRAMES)), (asked.clips, 1))
@@ -132,19 +127,16 @@ def stream_of(asked: argparse.Namespace) -> QueryStream:
 
 
 def captions(rng: np.random.Generator, count: int, dimension: int) -> TextFeatures:
-    """Random words."""
     words, mask = unit(rng, count, WORDS, dimension), np.ones((count, WORDS), np.bool_)
     return TextFeatures(tuple(f"q{row}" for row in range(count)), words, mask, unit(rng, count, dimension))
 
 
 def unit(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:
-    """Rows of unit length."""
     rows = rng.standard_normal(shape, np.float32)
     return np.asarray(rows / np.linalg.norm(rows, axis=-1, keepdims=True))
 
 
 def peak_mib() -> float:
-    """The largest memory of this process until now."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

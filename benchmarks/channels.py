@@ -57,7 +57,6 @@ class WordsEncoder:
     encoder_id, weights_hash, dimension, window = "planted", "planted", DIMENSION, WindowRule()
 
     def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
-        """Encode captions."""
         sums = np.stack([np.sum([self._direction(word) for word in one.lower().split()], axis=0) for one in captions])
         sentence = (sums / np.linalg.norm(sums, axis=1, keepdims=True)).astype(np.float32)
         return TextEmbedding(sentence[:, None], np.ones((len(captions), 1), np.bool_), sentence)
@@ -185,7 +184,6 @@ def firsts(searcher: Searcher, cases: Sequence[tuple[str, int, str]], order: Cal
 
 
 def main() -> None:
-    """Print a row for each half, order and set."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=100, help="cases of each set in a library")
     parser.add_argument("--libraries", type=int, default=4)

@@ -74,28 +74,23 @@ class World(false_alarms.World):
 
 
 def other_noise(content: Any, random: np.random.Generator) -> Any:
-    """The same captions in other words."""
     return content + 0.5 * random.normal(size=content.shape)
 
 
 def noisy(world: World, content: Any, own: Any, random: np.random.Generator) -> Any:
-    """As good as the true ones."""
     return other_noise(content, random)
 
 
 def odd(world: World, content: Any, own: Any, random: np.random.Generator) -> Any:
-    """Liked less by all clips, with scores nearer together."""
     return 0.7 * other_noise(content, random) - 1.5 * random.exponential(size=(len(content), 1))
 
 
 def drifting(world: World, content: Any, own: Any, random: np.random.Generator) -> Any:
-    """Moved towards some clips, the same for all captions."""
     towards = random.exponential(size=content.shape[1]) ** 2
     return other_noise(content, random) - 0.3 * random.exponential(size=(len(content), 1)) * towards
 
 
 def blurred(world: World, content: Any, own: Any, random: np.random.Generator) -> Any:
-    """Less of everything gets across."""
     return (
         BLUR * content
         + (1 - BLUR**2) ** 0.5 * random.normal(size=content.shape)
@@ -104,7 +99,6 @@ def blurred(world: World, content: Any, own: Any, random: np.random.Generator) -
 
 
 def read(world: World, content: Any, own: Any, random: np.random.Generator) -> Any:
-    """The own clip hears what was edited."""
     edited = odd(world, content, own, random)
     edited[np.arange(len(own)), own] -= 0.7 * world.planted
     return edited

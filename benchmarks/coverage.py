@@ -69,17 +69,14 @@ class Draw:
 
 
 def ranked(logs: Any) -> Any:
-    """Ranks of a gallery from their logarithms."""
     return np.clip(np.ceil(np.exp(logs)), 1, GALLERY)
 
 
 def columns_of(ranks: Any) -> Columns_:
-    """What the metrics read."""
     return {"rank": ranks, "MRR": 100 / ranks, **{f"R@{k}": 100.0 * (ranks <= k) for k in (1, 5, 10)}}
 
 
 def truths(centre: float) -> dict[str, float]:
-    """The figures of very many queries."""
     ranks = ranked(centre + SPREAD * np.random.default_rng(99).normal(size=2_000_000))
     return {word: float(parse_metric(word).summary(columns_of(ranks))[0]) for word in WORDS}
 
@@ -102,7 +99,6 @@ def covered(draw: Draw, groups: Any, worlds: int, words: tuple[str, ...] = WORDS
 
 
 def inside(interval: Interval, truth: float) -> bool:
-    """Whether an interval holds a value."""
     return interval.low is not None and interval.high is not None and interval.low <= truth <= interval.high
 
 
@@ -117,7 +113,6 @@ def show(title: str, rows: dict[str, dict[str, tuple[float, float]]]) -> list[fl
 
 
 def plain(worlds: int, data: Path) -> list[float]:
-    """One caption a clip."""
     rows = {}
     for share, centre in CENTRES.items():
         for clips in (10, 20, 30, 50, 100, 300, 1000):

@@ -58,12 +58,10 @@ class Figure(NamedTuple):
 
     @property
     def told(self) -> bool:
-        """Whether the interval leaves the neutral value out."""
         return self.low > self.neutral or self.high < self.neutral
 
 
 def main() -> int:
-    """A line for each bias, strength and edit."""
     asked = arguments()
     for bias in asked.biases:
         seeds = [of_seed(bias, seed, asked.strengths, Sizes(asked.clips, asked.steps)) for seed in range(asked.seeds)]
@@ -72,7 +70,6 @@ def main() -> int:
 
 
 def arguments() -> argparse.Namespace:
-    """What was asked for on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--biases", nargs="+", default=[*EDITS], choices=[*EDITS])
     parser.add_argument("--strengths", nargs="+", type=float, default=[0.9, 0.0], help="of what is planted, 0 to 1")
@@ -140,7 +137,6 @@ def figure_of(cells: Sequence[object], neutral: float) -> Figure:
 
 
 def scores_of(matcher: Matcher, split: Split) -> Scores:
-    """All scores of a split."""
     held = matcher_scores(matcher, split.texts, split.videos)
     captions, videos = list(held.caption_ids), list(held.video_ids)
     return Scores(held.block(slice(0, len(captions)), slice(0, len(videos))), captions, videos)
@@ -153,7 +149,6 @@ def table(bias: str, strengths: Sequence[float], seeds: Sequence[dict[float, dic
 
 
 def lines(strengths: Sequence[float], seeds: Sequence[dict[float, dict[str, Figure]]]) -> Iterator[str]:
-    """One for each edit."""
     for edit in seeds[0][strengths[0]]:
         cells = [[seed[strength][edit] for seed in seeds] for strength in strengths]
         unit = " (percentile)" if edit.startswith(OF_CONTENT) else ""
@@ -161,7 +156,6 @@ def lines(strengths: Sequence[float], seeds: Sequence[dict[float, dict[str, Figu
 
 
 def shown(some: Sequence[Figure]) -> str:
-    """One edit over the seeds."""
     moved, value = (np.mean([getattr(one, name) for one in some]) for name in ("moved", "value"))
     beyond = "" if np.isnan(value) else f", beyond {value:.2f}, told {sum(one.told for one in some)}"
     return f"{moved:.2f}{beyond}"

@@ -60,7 +60,6 @@ class World:
         return np.repeat(np.arange(self.clips), self.captions)
 
     def settings(self) -> AuditSettings:
-        """Samples of its own."""
         return AuditSettings(resamples=RESAMPLES, seed=self.seed)
 
     def values(self, random: np.random.Generator, clips: int) -> Any:
@@ -71,7 +70,6 @@ class World:
 
 
 def ids(prefix: str, count: int) -> list[str]:
-    """`count` ids."""
     return [f"{prefix}{number}" for number in range(count)]
 
 
@@ -83,7 +81,6 @@ def corpus_of(world: World, clips: dict[str, Any]) -> Corpus:
 
 
 def scores_of(values: Any, clips: list[str]) -> Scores:
-    """With ids of captions."""
     return Scores(values.astype(np.float32), ids("c", len(values)), clips)
 
 
@@ -130,7 +127,6 @@ def unpaired(corpus: Corpus, scores: Scores, world: World, name: str, *, places:
 
 
 def confounds(world: World) -> Told:
-    """All pairs are alike in their rate."""
     corpus, scores = mirrored(world, paired=True)
     (found,) = audit("confounds", scores, corpus, world.settings())
     yield "confounds win rate", ends_of(found.effect), 50.0
@@ -193,7 +189,6 @@ def videos(world: World) -> Told:
 
 
 def hubness(world: World) -> Told:
-    """Only without hubs is there nothing to report."""
     random, clips = np.random.default_rng(world.seed), ids("v", world.clips)
     values = world.values(random, world.clips)
     found = measure_hubness(scores_of(values, clips), corpus_of(world, {"clip_id": clips}), world.settings())
@@ -229,7 +224,6 @@ def edits(world: World) -> Told:
 
 
 def ends_of(effect: Any) -> Interval:
-    """Of an audit's effect."""
     return Interval(effect.value, effect.low, effect.high)
 
 
@@ -297,7 +291,6 @@ def show(rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> int:
-    """The grid."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--audits", nargs="+", choices=[*AUDITED], default=[*AUDITED])
     parser.add_argument("--cells", nargs="+", default=[*CELLS], metavar="CLIPSxCAPTIONS")

@@ -1,6 +1,6 @@
 """What the settings of harder planted worlds do to words that are read, and to frames: nothing is trained.
 
-    python benchmarks/harder.py misread|trace [--seeds 10 11 12] [--clips 1500]
+    python -m benchmarks.harder misread|trace [--seeds 10 11 12] [--clips 1500]
 
 `misread`: the share of the stretches of training clips of `scene_text` in which the word is read right, and of the
 clips in which it is right in at least one of the twelve and in all.
@@ -27,16 +27,14 @@ from evenreel.planted import (
     plan_corpus,
     video_features,
 )
-from evenreel.planted.features import frame_times
+from evenreel.planted.features import STRETCHES, frame_times, reading
 from evenreel.planted.plan import Split as SplitName
-from evenreel.planted.readings import STRETCHES, reading
 from evenreel.types import Encoder
 
 SIGNS = 3
 
 
 def main() -> int:
-    """The table of one setting."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("setting", choices=list(TABLES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[10, 11, 12])
@@ -52,7 +50,6 @@ def planned(bias: BiasName, seed: int, clips: int, harder: Harder, signs: int = 
 
 
 def misread(seeds: Sequence[int], clips: int) -> int:
-    """A row for each share and seed."""
     show(["misread", "seed", "right", "ever", "always"])
     for share in (0.1, 0.3):
         for seed in seeds:
@@ -66,7 +63,6 @@ def misread(seeds: Sequence[int], clips: int) -> int:
 
 
 def trace(seeds: Sequence[int], clips: int) -> int:
-    """A row for each seed."""
     encoder = load_encoder("builtin")
     show(["seed", "plain", "traced"])
     for seed in seeds:
@@ -110,12 +106,10 @@ def unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def percent(hits: NDArray[np.float64]) -> str:
-    """The share of ones."""
     return f"{100 * hits.mean():.1f}"
 
 
 def show(cells: Sequence[object]) -> None:
-    """A row, as soon as it is there."""
     print("".join(f"{cell!s:>11}" for cell in cells), flush=True)
 
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from evenreel.evaluation.concentration import skewness
+from evenreel.evaluation.intervals import over_seeds
 from evenreel.evaluation.metrics import Direction, RescoringSettings
 from evenreel.evaluation.rescoring import RESCORINGS, rescore
 from evenreel.types import Scores
@@ -48,12 +48,10 @@ class World:
     pairs: Matrix
 
     def turned(self) -> World:
-        """The same with videos as rows."""
         return World(self.test.T, self.videos.T, self.bank.T, self.pairs.T)
 
 
 def made(clips: int, hubs: float, other: bool, seed: int) -> World:
-    """A world of so many clips."""
     random = np.random.default_rng(seed)
     middle = random.normal(size=DIMENSION)
     middle /= np.linalg.norm(middle)
@@ -71,7 +69,6 @@ def made(clips: int, hubs: float, other: bool, seed: int) -> World:
 
 
 def unit(vectors: Matrix) -> Matrix:
-    """Vectors of length 1."""
     return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
 
 
@@ -109,8 +106,8 @@ def tuned(words: str) -> tuple[str, RescoringSettings]:
 
 def interval(values: list[float]) -> str:
     """Mean and 95 % interval over worlds."""
-    mean, spread = np.mean(values), stats.sem(values) * stats.t.ppf(0.975, len(values) - 1)
-    return f"{mean:+.1f} ({mean - spread:+.1f} to {mean + spread:+.1f})"
+    found = over_seeds(values, 0.95)
+    return f"{found.value:+.1f} ({found.low:+.1f} to {found.high:+.1f})"
 
 
 def show(asked: argparse.Namespace, direction: Direction) -> None:
@@ -133,7 +130,6 @@ def show(asked: argparse.Namespace, direction: Direction) -> None:
 
 
 def main() -> int:
-    """Both directions."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clips", type=int, default=300)
     parser.add_argument("--worlds", type=int, default=20)

@@ -85,7 +85,6 @@ def _measure(files: list[str], workers: int) -> tuple[dict[str, tuple[float, flo
 
 
 def bare_loops(files: list[str], workers: int) -> dict[str, float]:
-    """Seconds of the bare loop of each stage."""
     return {
         "decode": _spread(_bare_decode, files, workers),
         "encode": _alone(_bare_encode, files),
@@ -94,7 +93,6 @@ def bare_loops(files: list[str], workers: int) -> dict[str, float]:
 
 
 def _readable(folder: Path) -> list[str]:
-    """The videos that can be read, the longest first."""
     files = []
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() in VIDEO_SUFFIXES:

@@ -1,6 +1,6 @@
 """How often the offline tagger agrees with people, on the narrations of EPIC-KITCHENS-100.
 
-    python benchmarks/language.py [--data FOLDER]
+    python -m benchmarks.language [--data FOLDER]
 
 The first table is about words: the main verb (the first that is no stop verb) and the nouns, of distinct narrations,
 beside TextBlob's lexicon alone. The second is about classes: relevance from ours (half equal verbs, half IoU of the
@@ -104,7 +104,6 @@ def _overlap(sets: Sequence[Sequence[int]]) -> tuple[NDArray[np.float64], NDArra
 
 
 def print_words(folder: Path) -> None:
-    """The table of words."""
     print(f"{'':16s}{'narrations':>12s}{'verb':>10s}{'noun precision':>16s}{'noun recall':>13s}")
     for split, (name, nouns) in FILES.items():
         rows = narrations(folder / name, nouns)
@@ -114,7 +113,6 @@ def print_words(folder: Path) -> None:
 
 
 def print_classes(folder: Path, count: int) -> None:
-    """The table of classes."""
     rows = pl.read_csv(folder / FILES["test"][0]).unique("narration", maintain_order=True).sample(count, seed=0)
     theirs = relevance(
         [[one] for one in rows["verb_class"]], [ast.literal_eval(one) for one in rows["all_noun_classes"]]
@@ -144,7 +142,6 @@ def graph_agreement(rows: Sequence[tuple[str, str, set[str]]], graphs: Sequence[
 
 
 def print_graphs(folder: Path) -> None:
-    """The table of role graphs."""
     print(f"\n{'':8s}{'narrations':>12s}{'verb':>10s}{'nouns take part':>17s}{'processor time':>16s}")
     for split, (name, nouns) in FILES.items():
         rows = narrations(folder / name, nouns)
@@ -157,7 +154,6 @@ def print_graphs(folder: Path) -> None:
 
 
 def main() -> None:
-    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA, help="folder with epic_kitchens_100")
     parser.add_argument("--pairs-of", type=int, default=1_500, help="narrations whose pairs are compared")

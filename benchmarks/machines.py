@@ -26,7 +26,6 @@ WAYS = {"plain": None, "ray": Machines(ray="local")}
 
 
 def main() -> None:
-    """Measure, and print the figures as JSON."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--clips", type=int, default=100)
     arguments.add_argument("--seconds", type=float, default=20.0)

@@ -65,7 +65,6 @@ class Clip(NamedTuple):
 
 
 def captions(data: Path, split: str, seed: int) -> list[tuple[str, str]]:
-    """Two captions of each clip of a split."""
     chance = random.Random(seed)
     found = json.loads((data / "msvd" / "captions_msvd.json").read_text())
     names = (data / "msvd" / f"{split}_list.txt").read_text().split()
@@ -90,7 +89,6 @@ def as_subtitles(pairs: Sequence[tuple[str, str]]) -> tuple[list[Clip], list[Cas
 
 
 def build(folder: Path, clips: Sequence[Clip], name: str | None = WORDLLAMA) -> None:
-    """A library of these texts alone."""
     with closing(catalog.open_for_writing(folder)) as connection:
         with catalog.transaction(connection):
             for number, clip in enumerate(clips):
@@ -234,7 +232,6 @@ def spent() -> float:
 
 
 def timed(call: Callable[[], object]) -> float:
-    """Milliseconds of processor time."""
     start = time.process_time()
     call()
     return 1e3 * (time.process_time() - start)

@@ -1,6 +1,6 @@
 """What metrics cost: against plain NumPy on EPIC-KITCHENS-100, and from tiles on galleries of any size.
 
-    OPENBLAS_NUM_THREADS=1 python benchmarks/metrics.py [--data FOLDER] [--sizes 10000 20000] [--draws 0]
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.metrics [--data FOLDER] [--sizes 10000 20000] [--draws 0]
 
 The made-up matrix products should not fight the engine's threads for the cores, hence the variable.
 The first table is nDCG, graded and strict mAP of random scores, both directions of 3,842 captions and 9,668 videos,
@@ -74,7 +74,6 @@ class Products:
         self.video_ids = [f"v{number}" for number in range(len(self.videos))]
 
     def block(self, captions: slice, videos: slice) -> FloatArray:
-        """Some rows and columns."""
         begin = time.perf_counter()
         values = self.captions[captions] @ self.videos[videos].T
         self.seconds += time.perf_counter() - begin
@@ -114,7 +113,6 @@ def made_up_products(size: int) -> Products:
 
 
 def square_corpus(size: int) -> Corpus:
-    """A caption a clip."""
     names = pl.DataFrame({"number": range(size)}).with_columns(pl.col("number").cast(pl.String))
     clip = pl.concat_str(pl.lit("v"), "number")
     return make_corpus(
@@ -204,7 +202,6 @@ def plain_graded_map(scores: np.ndarray, degrees: np.ndarray) -> np.ndarray:
 
 
 def plain_map(scores: np.ndarray, degrees: np.ndarray) -> np.ndarray:
-    """The same, with nothing but the degrees of 1."""
     return plain_graded_map(scores, (degrees == 1).astype(np.float64))
 
 
@@ -226,7 +223,6 @@ def show_draws(corpus: Corpus, draws: int) -> None:
 
 
 def value_of(result: DirectionResult, word: str) -> float:
-    """A figure without its interval."""
     return result.summary[word].value
 
 

@@ -126,7 +126,6 @@ def choices(truth: MomentTruth, sets: Mapping[str, Curves]) -> list[list[str]]:
 
 
 def planted(truth: MomentTruth, ratio: float, seed: int) -> Iterator[tuple[str, Curve]]:
-    """Scores over the true windows of each query."""
     rng = np.random.default_rng(seed)
     for name, windows, duration_s in zip(truth.query_ids, truth.windows, truth.durations, strict=True):
         times_s = FRAME_S * (np.arange(int(duration_s / FRAME_S)) + 0.5)
@@ -167,7 +166,6 @@ class Ranges(NamedTuple):
 
 
 def ranges(truth: MomentTruth, curves: Curves) -> Ranges:
-    """Measure evenreel's ranges of start and end."""
     rows = []
     for name, windows in zip(truth.query_ids, truth.windows, strict=True):
         first = stretches_of(curves[name])[0]
@@ -190,7 +188,6 @@ def ranges(truth: MomentTruth, curves: Curves) -> Ranges:
 
 
 def table(title: str, found: Mapping[str, tuple[MomentEvaluation, Curve]]) -> str:
-    """A row for each rule."""
     lines, (ours, _) = [], found[OURS]
     groups = by_video(ours)
     for name, (one, lands) in found.items():
@@ -206,7 +203,6 @@ def by_video(one: MomentEvaluation) -> NDArray[np.int64]:
 
 
 def gain(one: MomentEvaluation, other: MomentEvaluation, word: str) -> Interval:
-    """What a rule gains over another one."""
     interval = mean_interval if word == "mIoU" else hits_interval
     return interval(GroupedMean.of(one.per_query[word] - other.per_query[word], by_video(one)), 0.95)
 
@@ -221,7 +217,6 @@ def surely_worse(found: Mapping[str, MomentEvaluation]) -> bool:
 
 
 def smoothed(curve: Curve, frames: int) -> Curve:
-    """A running mean over an odd number of frames."""
     return np.convolve(np.pad(curve, frames // 2, mode="edge"), np.ones(frames) / frames, mode="valid")
 
 
@@ -257,7 +252,6 @@ def largest_sum(curve: Curve) -> Ends:
 
 
 def ours(curve: Curve) -> Ends:
-    """Evenreel's first stretch."""
     first = stretches_of(curve)[0]
     return first.start, first.stop, first.best
 

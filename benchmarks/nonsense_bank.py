@@ -26,7 +26,6 @@ from evenreel.types import Encoder, FloatArray
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 8, 32])

@@ -1,6 +1,6 @@
 """On-screen text: what reading costs and finds, against RapidOCR with its defaults on every sampled frame.
 
-    python benchmarks/ocr.py [FOLDER] [--threads N] [--clips N] [--font FILE] [--signs-only]
+    python -m benchmarks.ocr [FOLDER] [--threads N] [--clips N] [--font FILE] [--signs-only]
 
 Three tables. The first reads the real clips of a folder, one frame a second; what is truly written in them is not
 known, so the words that the plain way finds are the measure. The second writes known words over the same clips,
@@ -70,7 +70,6 @@ class Cost:
 
 
 def main() -> int:
-    """Print both tables."""
     options = _options()
     if not options.folder.is_dir():
         print(f"No clips at {options.folder}: name a folder of videos, or set EVENREEL_DATA to the data folder.")
@@ -90,7 +89,6 @@ def main() -> int:
 
 
 def real_clips(clips: dict[str, list[Frame]], plain: Way, ours: Way) -> None:
-    """Each clip by both ways."""
     print(f"{'clip':28}{'frames':>7}{'plain s':>9}{'ours s':>8}{'wall':>7}{'cpu':>7}{'words':>7}{'exact':>7}"
           f"{'tracks':>8}{'new':>5}  missing")  # fmt: skip
     totals: list[tuple[int, Cost, Cost]] = []
@@ -101,7 +99,6 @@ def real_clips(clips: dict[str, list[Frame]], plain: Way, ours: Way) -> None:
 
 
 def written_words(clips: dict[str, list[Frame]], plain: Way, ours: Way) -> None:
-    """Known words over each clip, by both ways."""
     truths: list[dict[str, float]] = []
     costs: dict[str, list[Cost]] = {"plain": [], "ours": []}
     for number, frames in enumerate(clips.values()):
@@ -122,7 +119,6 @@ def written_words(clips: dict[str, list[Frame]], plain: Way, ours: Way) -> None:
 
 
 def plain_way(threads: int) -> Way:
-    """RapidOCR's defaults on every frame."""
     from rapidocr import RapidOCR
 
     engine = RapidOCR(params={"Global.log_level": "error", "EngineConfig.onnxruntime.intra_op_num_threads": threads})
@@ -140,8 +136,6 @@ def plain_way(threads: int) -> Way:
 
 
 def our_way(reader: TextReader) -> Way:
-    """The reader of this package."""
-
     def read(frames: Sequence[Frame]) -> list[Word]:
         video = reader.new_video()
         for frame in frames:
@@ -152,7 +146,6 @@ def our_way(reader: TextReader) -> Way:
 
 
 def measured(way: Way, frames: Sequence[Frame]) -> Cost:
-    """The words of a clip, and what they cost."""
     wall, cpu = time.perf_counter(), time.process_time()
     readings = way(frames)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu

@@ -95,12 +95,10 @@ class Told:
     said: Counter[str]
 
     def percent(self, what: str) -> float:
-        """Of all worlds."""
         return 100 * self.said[what] / self.worlds
 
 
 def cell(kind: str, pairs: int, hubs: int, share: float, disliked: float, worlds: int) -> Told:
-    """Measure so many worlds."""
     said: Counter[str] = Counter()
     uneven = []
     for seed in range(worlds):
@@ -121,7 +119,6 @@ def cell(kind: str, pairs: int, hubs: int, share: float, disliked: float, worlds
 
 
 def main() -> int:
-    """The grid."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worlds", type=int, default=1000)
     parser.add_argument("--pairs", type=int, default=300)

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.evidence.rows import STRENGTH
+from benchmarks.evidence.engine import STRENGTH
 from benchmarks.planted import RULE, Sizes, Split, found_in, split_of, trained
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.audits import AuditSettings, measure_overlay
@@ -62,7 +62,6 @@ class Figure(NamedTuple):
 
 
 def main() -> int:
-    """A line for each row."""
     asked = arguments()
     seeds = [of_seed(seed, asked) for seed in range(asked.first_seed, asked.first_seed + asked.seeds)]
     print(table({row: [one[row] for one in seeds] for row in asked.rows}))
@@ -70,7 +69,6 @@ def main() -> int:
 
 
 def arguments() -> argparse.Namespace:
-    """What was asked for on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", nargs="+", default=[BM25, *MATCHERS], choices=[BM25, *MATCHERS], metavar="ROW")
     parser.add_argument("--seeds", type=int, default=3)
@@ -111,20 +109,17 @@ def of_seed(seed: int, asked: argparse.Namespace) -> dict[str, Figure]:
 
 
 def recipe_of(row: str, seed: int, sizes: Sizes) -> Recipe:
-    """The recipe of a row that learns."""
     plain = planted_recipe("scene_text", seed, sizes, windows=row == "mean_pool, words")
     matcher = MatcherChoice(MATCHERS[row], {"temperature": TEMPERATURE})
     return replace(plain, matcher=matcher, loop=replace(plain.loop, batch_size=BATCH))
 
 
 def lexical(test: Split, clips: Sequence[PlantedClip]) -> ScoreBlocks:
-    """BM25 of all captions over what signs say."""
     texts = dict(test.corpus.captions.select("caption_id", "text").iter_rows())
     return bm25_scores(texts, {clip.clip_id: [sign.text for sign in clip.scene.signs] for clip in clips})
 
 
 def figure_of(scores: dict[str, ScoreBlocks], corpus: Corpus) -> Figure:
-    """What the audit says of a system."""
     edited = {name: scores[name] for name in EDITS}
     measured = measure_overlay(scores[AS_IS], corpus, edited, AuditSettings())
     rise, fall = (measured.shifts[whose, EDIT].beyond for whose in (WRONG, OWN))

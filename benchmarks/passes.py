@@ -54,7 +54,6 @@ def _index(options: argparse.Namespace, passes: int, library: Path) -> tuple[flo
 
 
 def _seen(library: Path) -> int:
-    """The clips whose pictures are in the library."""
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{library / CATALOG}?mode=ro", uri=True)) as connection:
         return int(connection.execute("SELECT count(*) FROM vector_rows").fetchone()[0])
     return 0

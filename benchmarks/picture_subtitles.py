@@ -85,7 +85,6 @@ def _in_two_lines(sentence: str) -> str:
 
 
 def _read(path: Path, reader: SheetReader) -> dict[int, str]:
-    """The words of each cue by its number."""
     cues = [cue for one in read_pictures(path, reader) if one is not None for cue in one.utterances]
     return {round(1000 * cue.start_s / EVERY_MS): cue.text for cue in cues}
 

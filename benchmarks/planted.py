@@ -64,7 +64,6 @@ class Split(NamedTuple):
 
 
 def split_of(plan: PlantedCorpus, split: str, encoder: Encoder) -> Split:
-    """Tables and features of a split."""
     clips: Sequence[PlantedClip] = [clip for clip in plan.clips if clip.split == split]
     videos = video_features(clips, encoder, RULES.get(plan.bias, RULE))
     return Split(select(corpus_of(plan), split=split), text_features(clips, encoder), videos)
@@ -86,14 +85,12 @@ def recipe(bias: BiasName, seed: int, sizes: Sizes, windows: bool = False) -> Re
 
 
 def trained(asked: Recipe, split: Split) -> Matcher:
-    """A matcher after its last step."""
     material = TrainingInputs(examples_of(split), split.videos.frames.shape[-1])
     with tempfile.TemporaryDirectory() as folder:
         return train(asked, material, Path(folder), RunHooks()).matcher
 
 
 def examples_of(split: Split) -> FeatureExamples:
-    """Pairs of captions and clips with their features."""
     return FeatureExamples(pairs_of(split.corpus, split.texts.ids, split.videos.ids), split.texts, split.videos)
 
 

@@ -107,7 +107,6 @@ def _is_bad(kind: str, row: dict[str, float]) -> bool:
 
 
 def arguments() -> argparse.Namespace:
-    """What was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--players", type=int, default=100)
     parser.add_argument("--searchers", type=int, default=100)

@@ -33,7 +33,7 @@ import torch
 from torch import Tensor, nn
 
 from evenreel.encoders import load_encoder
-from evenreel.planted.captions import caption
+from evenreel.planted.biases import caption
 from evenreel.planted.draw import draw_frame
 from evenreel.planted.scenes import SceneRanges, sample_scene
 from evenreel.types import FloatArray, Pixels
@@ -154,7 +154,6 @@ def save_tokenizer(folder: Path, tokens: int) -> None:
 
 
 def spent(work: Callable[[], object]) -> float:
-    """Milliseconds of processor time."""
     begun = time.process_time()
     work()
     return 1000 * (time.process_time() - begun)
@@ -168,7 +167,6 @@ def scenes(count: int) -> Pixels:
 
 
 def cosine(one: FloatArray, other: FloatArray) -> float:
-    """The lowest of rows."""
     lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
     return float(((one * other).sum(1) / lengths).min())
 

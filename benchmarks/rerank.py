@@ -51,12 +51,10 @@ class WordyEncoder(RandomEncoder):
         return TextEmbedding(words, np.ones((len(captions), WORDS), np.bool_), sentence)
 
     def truncated(self, captions: Sequence[str]) -> list[bool]:
-        """None is too long."""
         return [False] * len(captions)
 
 
 def pretrained(name: str) -> Pretrained:
-    """A matcher of a name with fresh weights."""
     torch.manual_seed(0)
     spec = MatcherSpec(name)
     matcher = build_from(spec, DIMENSION)
@@ -97,7 +95,6 @@ def measure(
 
 
 def main() -> None:
-    """Build, measure, report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clips", type=int, default=10_000)
     parser.add_argument("--depth", type=int, default=100)

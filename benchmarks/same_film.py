@@ -160,7 +160,6 @@ def stretch(rows: FloatArray, times_s: Column) -> ClipStretch:
 
 
 def farthest(clips: Sequence[ClipStretch]) -> Farthest:
-    """As `measure_farthest` does it, of these clips alone."""
     half = (len(clips) + 1) // 2
     pairs = [distance(one, clips[(at + half) % len(clips)]) for at, one in enumerate(clips)]
     steps = np.concatenate([1 - np.sum(clip.vectors[1:] * clip.vectors[:-1], axis=1) for clip in clips])
@@ -190,7 +189,6 @@ def pairs_of(clips: dict[str, ClipStretch], films: Sequence[Film]) -> dict[bool,
 
 
 def shared(one: Pieces, other: Pieces) -> int:
-    """How many frames of one are in the other."""
     found = {(of, at) for of, first, length in other for at in range(first, first + length)}
     return sum((of, at) in found for of, first, length in one for at in range(first, first + length))
 

@@ -51,7 +51,6 @@ Distances = dict[str, NDArray[np.float64]]
 
 
 def main() -> int:
-    """The two tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--scenes", type=int, default=40)
@@ -78,7 +77,6 @@ class Measured:
 
 
 def write_clips(folder: Path, scenes: int, seed: int) -> None:
-    """Render the scenes with their kin, `003.cropped.mp4` for example."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(seed)
     for number in range(scenes):
@@ -148,7 +146,6 @@ def measure(s: Snapshot, scenes: int) -> Measured:
 
 
 def report(measured: Measured) -> str:
-    """Both tables in Markdown."""
     every = np.arange(len(measured.apart[NEAREST]))
     curve = []
     for share in SHARES:

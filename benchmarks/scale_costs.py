@@ -64,7 +64,6 @@ class Cost:
 
 
 def read_sizes(path: Path = SIZES) -> list[dict[str, float]]:
-    """Read the sizes that were measured, smallest first."""
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     return sorted(rows, key=lambda row: float(row["moments"]))
 
@@ -141,7 +140,6 @@ def table(costs: Sequence[Cost]) -> str:
 
 
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--moments", type=float, nargs="+", default=[1e6, 9.96e6, 1e8, 1e9])
     parser.add_argument("--core-hour", type=float, default=0.04)

@@ -31,13 +31,14 @@ from benchmarks.made_up_library import (
     DIMENSION,
     FILTERS,
     FRAMES,
-    META,
     SIGNS,
     RandomEncoder,
     clip_id_of,
     frames_of,
     made_up_words,
+    meta_of,
     unit_rows,
+    vectors_of,
 )
 from benchmarks.made_up_library import build as build_folder
 from benchmarks.scale_figure import draw
@@ -59,38 +60,30 @@ MOST_IN_MEMORY = 100_000
 def build(folder: Path, clips: int) -> tuple[sqlite3.Connection, ExactVectors, list[str]]:
     """Build a library of made-up clips: its catalog, its vectors and the words on its signs."""
     build_folder(folder, clips)
-    vectors = open_vectors(folder, META)
-    assert vectors is not None
-    return open_for_writing(folder), vectors, made_up_words()
+    return open_for_writing(folder), vectors_of(folder, meta_of(RandomEncoder())), made_up_words()
 
 
 def median_ms(call: Callable[[str], object], queries: Sequence[str]) -> float:
-    """Median wall time of a call over the queries."""
     return float(np.median([timed_ms(partial(call, query)) for query in queries]))
 
 
 def timed_ms(call: Callable[[], object]) -> float:
-    """Wall time of a call."""
     start = time.perf_counter()
     call()
     return 1e3 * (time.perf_counter() - start)
 
 
 def anonymous_mib() -> float:
-    """Memory of this process that is not page cache."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon"))
 
 
 def opened(folder: Path) -> Searcher:
-    """A reader of the library."""
     encoder = RandomEncoder()
     return Searcher(open_for_reading(folder), lambda meta: open_vectors(folder, meta), lambda: encoder, folder)
 
 
 def kinds(words: Sequence[str]) -> dict[str, Callable[[int], Query]]:
-    """Kind of query -> the n-th query of it."""
-
     def pair(number: int) -> str:
         return f"{words[number]} {words[-1 - number]}"
 
@@ -124,7 +117,6 @@ def measured(folder: Path, clips: int, queries: int) -> dict[str, Any]:
 
 
 def percentiles(times_ms: Sequence[float]) -> list[float]:
-    """Median, p95 and p99."""
     return [float(value) for value in np.percentile(times_ms, (50, 95, 99))]
 
 
@@ -171,7 +163,6 @@ def plain_numpy_ms(folder: Path, clips: int) -> float:
 
 
 def show(found: dict[str, Any]) -> None:
-    """Print the figures."""
     print(f"{found['clips']:,} clips, {found['moments']:,} moments; all in ms")
     print(f"{'first query after opening':<34}{found['first_ms']:9.1f}")
     print(f"{'':<34}{'first':>9}{'median':>9}{'p95':>9}{'p99':>9}")

@@ -106,7 +106,6 @@ class Clip:
 
     @property
     def file_name(self) -> str:
-        """Key and words of the name."""
         return "_".join([self.key, *self.texts.get("name", [""])[0].split()]) + ".mp4"
 
 
@@ -131,7 +130,6 @@ def parted(pairs: str) -> list[tuple[str, str]]:
 
 
 def made_up_words(count: int, chance: random.Random) -> list[str]:
-    """Different words of two to five syllables."""
     found: dict[str, None] = {}
     while len(found) < count:
         syllables = (chance.choice("bdfgklmnprstvz") + chance.choice("aeiou") for _ in range(chance.randint(2, 5)))
@@ -178,7 +176,6 @@ def planted(count: int, longer: int, signs: int, chance: random.Random) -> list[
 
 
 def render(clip: Clip, folder: Path) -> None:
-    """Write the video of a clip, and its subtitles."""
     name, length_s = folder / clip.file_name, 1.0 if len(clip.looks) == 1 else SHOT_S
     signs = clip.texts.get("on_screen", [""] * len(clip.looks))
     shots, lines = [], []
@@ -195,7 +192,6 @@ def render(clip: Clip, folder: Path) -> None:
 
 
 def clock(time_s: float) -> str:
-    """A time as subtitles say it."""
     return f"00:00:{int(time_s):02},{round(1000 * (time_s % 1)):03}"
 
 
@@ -218,7 +214,6 @@ def build(clips: Sequence[Clip], work: Path) -> Path:
 
 
 def settings(*, read_text: bool) -> IndexSettings:
-    """The built-in encoder, and nothing that listens."""
     return IndexSettings(model="builtin", read_text=read_text, speech=None, sound=None, keep_stills=False)
 
 

@@ -42,11 +42,11 @@ from urllib.parse import quote
 import numpy as np
 import psutil
 
+from benchmarks.made_up_library import made_up_words
 from benchmarks.served_library import (
     add_signs,
     environment_of,
     library_of_checkout,
-    made_up_words,
     make_library,
     make_up_library,
     planted,
@@ -80,7 +80,6 @@ class Times:
 
     @property
     def rate(self) -> float:
-        """Queries answered in a second."""
         return len(self.ms) / self.seconds
 
 
@@ -98,7 +97,6 @@ class Asked:
     own: threading.local = field(default_factory=threading.local)
 
     def ask(self, query: str) -> int:
-        """Search, over this thread's own connection."""
         if not hasattr(self.own, "connection"):
             self.own.connection = http.client.HTTPConnection("127.0.0.1", self.port)
         elif time.monotonic() - self.own.answered > IDLE_S:  # another server was asked meanwhile
@@ -114,7 +112,6 @@ class Asked:
 
     @property
     def times(self) -> Times:
-        """All rounds together."""
         ms = [one for times in self.rounds for one in times.ms]
         return Times(self.name, ms, sum(times.seconds for times in self.rounds))
 
@@ -154,7 +151,6 @@ def main() -> int:
 
 
 def arguments() -> argparse.Namespace:
-    """What was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clips", type=int, default=2_000)
     parser.add_argument("--made-up", action="store_true", help="clips that were never rendered")
@@ -180,7 +176,6 @@ def different(plan: PlantedCorpus, count: int) -> list[str]:
 
 
 def in_process(library: Path, queries: Sequence[str], threads: int) -> Times:
-    """`Library.search` from so many threads."""
     encoder = SharedEncoder(load_encoder("builtin"))
     own = threading.local()
 
@@ -281,12 +276,10 @@ def ratio(one: Asked, other: Asked, figure: Callable[[Times], float]) -> list[fl
 
 
 def figures(times: Times) -> dict[str, Any]:
-    """A row of the table."""
     return {"name": times.name, "p50": times.percentile(50), "p95": times.percentile(95), "rate": times.rate}
 
 
 def lines(report: dict[str, Any]) -> Iterator[str]:
-    """The table as text."""
     for row in report["rows"]:
         yield "{name:<20}p50 {p50:7.1f} ms   p95 {p95:7.1f} ms   {rate:7.1f} queries/s".format(**row)
     for one in report["ratios"]:

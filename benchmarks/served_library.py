@@ -1,37 +1,28 @@
 """Libraries that `benchmarks/serve.py` serves: of rendered videos, or of made-up clips of any number.
 
-A made-up clip has 12 frames of random directions that the built-in tower's sentences are compared with, and three
-signs of three words out of 20,000, all equally frequent, as in `benchmarks/search.py`.
+A made-up clip is one of `benchmarks/made_up_library.py`, with directions that the model's sentences are compared with.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
+from benchmarks.made_up_library import build
 from evenreel.config import IndexSettings
 from evenreel.encoders import load_encoder
 from evenreel.features.shards import read_shard, shard_path
 from evenreel.library import index_folders
 from evenreel.library.store import catalog
-from evenreel.library.store.fulltext import rebuild_full_text
-from evenreel.library.store.vectors import update_null_scores
-from evenreel.library.store.writer import FoundFile, Store, open_vectors
+from evenreel.library.store.writer import FoundFile, Store
 from evenreel.media.workers import FileStamp
 from evenreel.planted import plan_corpus, write_corpus
 from evenreel.planted.plan import PlantedCorpus
 from evenreel.types import TextTrack
 
-FRAMES, SIGNS, WORDS = 12, 3, 20_000
 INDEX = """
 import sys
 from pathlib import Path
@@ -62,7 +53,6 @@ def make_library(plan: PlantedCorpus, work: Path) -> Path:
 
 
 def library_of_checkout(checkout: Path, clips: int, work: Path) -> Path:
-    """Index the same videos with another checkout's code."""
     library = work / "beside"
     if not (library / catalog.CATALOG).exists():
         places = (str(place.absolute()) for place in (work / "videos" / "clips", library))
@@ -80,7 +70,6 @@ def environment_of(checkout: Path | None) -> dict[str, str]:
 
 
 def add_signs(plan: PlantedCorpus, library: Path) -> None:
-    """What a recogniser without a fault would have read."""
     words = {f"{clip.clip_id}.mp4": [sign.text for sign in clip.scene.signs] for clip in plan.clips}
     connection = catalog.open_for_writing(library)
     store = Store(library, connection, {})
@@ -98,65 +87,8 @@ def add_signs(plan: PlantedCorpus, library: Path) -> None:
 def make_up_library(clips: int, work: Path, model: str = "builtin") -> Path:
     """A library of made-up clips for a model; one that is there already is left as it is."""
     library = work / f"made_up_{clips}{'' if model == 'builtin' else f'_{Path(model).name}'}"
-    if (library / "whole").exists():
-        return library
-    library.mkdir(parents=True, exist_ok=True)
-    encoder = load_encoder(model)
-    meta = dict.fromkeys(("model", "asked_model"), model) | {
-        "encoder_id": encoder.encoder_id,
-        "weights_hash": encoder.weights_hash,
-        "dimension": str(encoder.dimension),
-        "rule": "every 1 s",
-        "vectors_generation": "0",
-        "vectors_end": str(clips * FRAMES),
-    }
-    vectors, generator = open_vectors(library, meta), np.random.default_rng(2)
-    assert vectors is not None
-    for start in range(0, clips, 10_000):
-        rows = generator.standard_normal((min(10_000, clips - start) * FRAMES, encoder.dimension), np.float32)
-        vectors.append(rows / np.linalg.norm(rows, axis=1, keepdims=True))
-    catalog.open_for_writing(library).close()
-    connection = catalog.open_for_repair(library, catalog.CATALOG)
-    connection.execute("PRAGMA synchronous = OFF")
-    with catalog.transaction(connection):
-        catalog.set_meta(connection, meta)
-        _add_rows(connection, clips)
-        rebuild_full_text(connection)
-        update_null_scores(connection, vectors, encoder)
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.close()
-    (library / "whole").touch()
+    if not (library / "whole").exists():
+        library.mkdir(parents=True, exist_ok=True)
+        build(library, clips, load_encoder(model), model)
+        (library / "whole").touch()
     return library
-
-
-def made_up_words() -> list[str]:
-    """Words of 3 to 11 letters, about as English spreads its letters."""
-    generator = np.random.default_rng(0)
-    letters = np.array(list("aaabcdeeefghiiijklmnnooprrssttuuvwyz"))
-    return ["".join(generator.choice(letters, generator.integers(3, 12))) for _ in range(WORDS)]
-
-
-def _add_rows(connection: sqlite3.Connection, clips: int) -> None:
-    """All rows that are not derived; clips are named by digests, as those of files are."""
-    ids = [hashlib.blake2b(b"%d" % number, digest_size=16).hexdigest() for number in range(clips)]
-    words, signs = np.array(made_up_words()), np.random.default_rng(1).integers(0, WORDS, (clips, SIGNS, 3))
-
-    def add(into: str, rows: Iterable[Sequence[object]]) -> None:
-        connection.executemany(f"INSERT INTO {into}", rows)
-
-    add("clips VALUES (?, 'mp4', 'h264', 640, 360, 12, 25, 1, 1, '[]', '')", ((one,) for one in ids))
-    add(
-        "files VALUES (?, ?, '/videos', 1, 1, 1, 'indexed', ?, NULL, NULL, ?)",
-        ((f"/videos/{n}.mp4", f"{n}.mp4", one, json.dumps({"source": "ab"[n % 2]})) for n, one in enumerate(ids)),
-    )
-    add("vector_rows VALUES (?, ?, ?)", ((one, n * FRAMES, FRAMES) for n, one in enumerate(ids)))
-    add("moments VALUES (?, ?, ?, ?, ?)", ((one, n, n + 0.5, n, n + 1) for one in ids for n in range(FRAMES)))
-    add(
-        "tracks (clip_id, number, text, readings, confidence, start_s, end_s, box)"
-        " VALUES (?, ?, ?, ?, 0.9, ?, ?, '[0, 0, 1, 1]')",
-        (
-            (one, place, text := " ".join(words[signs[n, place]]).upper(), json.dumps([text]), place, place + 1)
-            for n, one in enumerate(ids)
-            for place in range(SIGNS)
-        ),
-    )

@@ -74,7 +74,6 @@ def shots_of(path: Path) -> list[list[Pixels]]:
 
 
 def small(pixels: Pixels) -> Pixels:
-    """Scale a picture to the size of all."""
     frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels), format="rgb24")
     return np.asarray(frame.reformat(*SIZE, interpolation="AREA").to_ndarray(), np.uint8)
 
@@ -104,7 +103,6 @@ class CountingFinder(ShotFinder):
     decoded = 0
 
     def add(self, time_s: float, frame: av.VideoFrame, *, skipped: bool = False) -> None:
-        """Look at a frame."""
         self.decoded += 1
         super().add(time_s, frame, skipped=skipped)
 

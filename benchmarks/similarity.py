@@ -1,6 +1,6 @@
 """What scoring all pairs costs: seconds and memory beside the published formulas and beside bare matrix products.
 
-    python benchmarks/similarity.py [--size 1000] [--matchers wti x_pool x_clip hgr tcd] [--budget 512] [--threads 2]
+    python -m benchmarks.similarity [--size 1000] [--matchers wti x_pool x_clip hgr tcd] [--budget 512] [--threads 2]
         [--json]
 
 N captions of 32 words, of which `hgr` reads 2 verbs and 3 nouns, and N videos of 12 frames, D 512 (`hgr`: its vectors
@@ -118,7 +118,6 @@ def compare(name: str, asked: argparse.Namespace) -> dict[str, Any]:
 
 
 def call(name: str, way: str, table: Path, asked: argparse.Namespace) -> dict[str, Any]:
-    """This script again, for one case."""
     options = {"--case": f"{name}:{way}", "--out": table, "--size": asked.size, "--budget": asked.budget}
     words = [str(word) for pair in {**options, "--threads": asked.threads}.items() for word in pair]
     done = subprocess.run([sys.executable, __file__, *words], capture_output=True, text=True, check=False)
@@ -181,7 +180,6 @@ def disturbed(matcher: Any) -> Any:
 def run_ours(
     matcher: Any, name: str, texts: TextFeatures, videos: VideoFeatures, budget: int
 ) -> tuple[Any, dict[str, Any]]:
-    """Encoding in batches and scoring in tiles."""
     begin = time.perf_counter()
     with Peak() as whole:
         encoded = encode_texts(matcher, texts), encode_videos(matcher, videos)
@@ -201,7 +199,6 @@ def run_ours(
 def run_plain(
     matcher: Any, name: str, texts: TextFeatures, videos: VideoFeatures, budget: int
 ) -> tuple[Any, dict[str, Any]]:
-    """The published formula for all pairs at once."""
     text, video = text_batch(texts), video_batch(videos)
     begin = time.perf_counter()
     with Peak() as whole, torch.inference_mode():
@@ -211,7 +208,6 @@ def run_plain(
 
 
 def plain_wti(matcher: Any, text: TextBatch, video: VideoBatch) -> Tensor:
-    """DRL, arXiv 2203.07111, equations 4 to 6."""
     words, frames = F.normalize(text.words, dim=-1), F.normalize(video.frames, dim=-1)
     word_weights = matcher.word_weights(words * DIMENSION**0.5).squeeze(-1).softmax(-1)
     frame_weights = matcher.frame_weights(frames * DIMENSION**0.5).squeeze(-1).softmax(-1)
@@ -222,7 +218,6 @@ def plain_wti(matcher: Any, text: TextBatch, video: VideoBatch) -> Tensor:
 
 
 def plain_x_pool(matcher: Any, text: TextBatch, video: VideoBatch) -> Tensor:
-    """X-Pool, arXiv 2203.15086, equations 4 to 8."""
     pooling, sentence, frames = matcher.pooling, text.sentence, video.frames
     query = pooling.to_query(pooling.norm_inputs(sentence * DIMENSION**0.5))
     seen = pooling.norm_inputs(frames * DIMENSION**0.5)
@@ -234,8 +229,6 @@ def plain_x_pool(matcher: Any, text: TextBatch, video: VideoBatch) -> Tensor:
 
 
 def plain_x_clip(matcher: Any, text: TextBatch, given: VideoBatch) -> Tensor:
-    """X-CLIP, arXiv 2207.07285, equations 3 to 13."""
-
     def attend(alike: Tensor, mix: Tensor) -> Tensor:
         return ((alike / matcher.settings.attention_temperature).softmax(-1) @ mix * alike).sum(-1)
 
@@ -354,7 +347,6 @@ def product_rate() -> float:
 
 
 def check(name: str, row: dict[str, Any], asked: argparse.Namespace) -> list[str]:
-    """Sentences on the bounds that are missed."""
     missed = []
     if row.get("difference", 0) > BOUNDS["difference"]:
         missed.append(f"{name}: the two tables differ by {row['difference']:.1e}.")
@@ -370,7 +362,6 @@ def check(name: str, row: dict[str, Any], asked: argparse.Namespace) -> list[str
 
 
 def show(rows: dict[str, dict[str, Any]], asked: argparse.Namespace) -> None:
-    """The figures as a table."""
     print(f"{asked.size:,} x {asked.size:,}, {WORDS} words, {FRAMES} frames, D {DIMENSION}, {asked.threads} threads")
     print("matcher  way    seconds  memory MiB  tiles MiB  floor s  over floor  faster  leaner  difference")
     for name, row in rows.items():

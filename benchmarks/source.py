@@ -1,6 +1,6 @@
 """Does training on generated clips make a ranking favour them, and what do the corrections do about it?
 
-    python benchmarks/source.py [--seeds 5] [--clips 2400] [--steps 500] [--processes 2] [--out FILE]
+    python -m benchmarks.source [--seeds 5] [--clips 2400] [--steps 500] [--processes 2] [--out FILE]
 
 The planted bias `source`, where every real clip has a mirror that a known generator rendered of the same scene. Each
 seed has a corpus of its own. On features of the built-in encoder the matcher wti behind a small adapter is trained
@@ -24,18 +24,15 @@ goes on.
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.over_seeds import Gap, checked, gap_of, seeds_parser, words
+from benchmarks.over_seeds import checked, difference, ends, gap_of, seeds_parser, words
 from benchmarks.planted import Sizes
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.audits.settings import AuditSettings
@@ -43,12 +40,13 @@ from evenreel.audits.source.paired import measure_source
 from evenreel.corpus import select
 from evenreel.debias.source.contrast import PRESETS
 from evenreel.encoders import load_encoder
-from evenreel.papers.cells import Figures, in_processes
+from evenreel.evaluation import Interval
+from evenreel.papers.cells import Figures, Rows, measured
 from evenreel.papers.engine.fine_tuning import fine_tuned
 from evenreel.papers.engine.material import CorpusPart, part_of
 from evenreel.papers.engine.runs import TrainingRun
 from evenreel.planted import PlantedCorpus, PlantSettings, corpus_of, plan_corpus, text_features, video_features
-from evenreel.planted.source import GENERATOR
+from evenreel.planted.biases import GENERATOR
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import Encoder
 
@@ -58,7 +56,7 @@ SHARES = (0.0, 0.2, 0.4, 0.6, 0.8)
 PREFERENCE, REAL_R1, MIXED_REAL_R1, MIXED_GENERATED_R1, WIN_RATE = (
     "Normalized MixR", "REAL R@1", "mixed-REAL R@1", "mixed-AI R@1", "win rate",
 )  # fmt: skip
-PLAIN = "plain"
+PLAIN, FOUND = "plain", "found"
 
 
 @dataclass(frozen=True)
@@ -72,8 +70,29 @@ class Training:
         return f"{100 * self.share:.0f} % generated, {self.preset}"
 
 
+@dataclass(frozen=True)
+class Run:
+    """A training on the clips of a seed; what is measured once and written down."""
+
+    seed: int
+    share: float
+    preset: str
+    clips: int
+    steps: int
+
+    @property
+    def training(self) -> Training:
+        return Training(self.share, self.preset)
+
+    @property
+    def corpus(self) -> int:
+        return self.seed
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}, {self.training}"
+
+
 def share_of(strength: float) -> float:
-    """The share of mirrors that a planted strength means."""
     return 0.5 + 0.5 * strength
 
 
@@ -91,13 +110,11 @@ TRAININGS = tuple(
 def main() -> int:
     """The tables; 1 if a claim does not hold."""
     asked = arguments(__doc__)
-    sizes = Sizes(asked.clips, asked.steps)
-    found = known_figures(asked.out, sizes) if asked.out else {}
-    for key, figures in measured(range(asked.seeds), found, sizes, asked.processes):
-        found[key] = figures
-        if asked.out:
-            note(asked.out, sizes, key, figures)
-    runs = {one: [found[seed, one] for seed in range(asked.seeds)] for one in TRAININGS}
+    asked_for = [
+        Run(seed, one.share, one.preset, asked.clips, asked.steps) for seed in range(asked.seeds) for one in TRAININGS
+    ]
+    found = measured(asked_for, Run, of_seed, asked.out, asked.processes)
+    runs = runs_of(found)
     print("\n\n".join((sweep_table(runs), debias_table(runs), change_table(runs))))
     broken = [sentence for sentence, holds in claims(runs) if not holds]
     print("\n".join(["", *(f"{'holds' if holds else 'MISSED'}: {sentence}" for sentence, holds in claims(runs))]))
@@ -105,49 +122,26 @@ def main() -> int:
 
 
 def arguments(about: str | None) -> argparse.Namespace:
-    """What was asked for on the command line."""
-    parser = seeds_parser(about, clips=2_400, shared="seeds")
+    parser = seeds_parser(about, "seeds")
+    parser.add_argument("--clips", type=int, default=2_400, help="of all splits together")
+    parser.add_argument("--out", type=Path, help="file for the figures, in lines of JSON")
     parser.add_argument("--steps", type=int, default=500, help="of each training")
     return checked(parser)
 
 
-def known_figures(path: Path, sizes: Sizes) -> dict[tuple[int, Training], Figures]:
-    """What was measured before, by the same sizes."""
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
-    return {
-        (one["seed"], Training(**one["training"])): one["figures"] for one in lines if one["sizes"] == asdict(sizes)
-    }
+def runs_of(found: Mapping[Run, Rows]) -> Runs:
+    figures: dict[Training, list[Figures]] = {}
+    for run in sorted(found, key=lambda one: one.seed):
+        figures.setdefault(run.training, []).append(found[run][FOUND])
+    return figures
 
 
-def note(path: Path, sizes: Sizes, key: tuple[int, Training], figures: Figures) -> None:
-    """Add a line."""
-    line = {"seed": key[0], "training": asdict(key[1]), "sizes": asdict(sizes), "figures": figures}
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
-
-
-def measured(
-    seeds: Sequence[int], known: Mapping[tuple[int, Training], Figures], sizes: Sizes, processes: int
-) -> Iterator[tuple[tuple[int, Training], Figures]]:
-    """The figures of every training that is not known yet, seed by seed as they come, on one thread each."""
-    todo = {seed: [one for one in TRAININGS if (seed, one) not in known] for seed in seeds}
-    jobs = [(seed, trainings, sizes) for seed, trainings in todo.items() if trainings]
-    for found in in_processes(jobs, of_seed, processes):
-        yield from found.items()
-
-
-def of_seed(seed: int, trainings: Sequence[Training], sizes: Sizes) -> dict[tuple[int, Training], Figures]:
-    """All trainings on one planted corpus."""
-    encoder = load_encoder("builtin")
-    plan = plan_corpus("source", 0.0, sizes.clips, seed, PlantSettings(mirrors=True))
-    learnt, test = part(plan, "train", encoder), part(plan, "test", encoder)
-    found = {}
-    for training in trainings:
-        begun_s = time.perf_counter()
-        found[seed, training] = figures_of(training, seed, sizes, (learnt, test))
-        shown = "  ".join(f"{name} {value:.1f}" for name, value in found[seed, training].items())
-        print(f"seed {seed}, {training}: {shown}  ({time.perf_counter() - begun_s:.0f} s)", file=sys.stderr, flush=True)
-    return found
+def of_seed(runs: Sequence[Run]) -> Iterator[tuple[Run, Rows]]:
+    encoder, first = load_encoder("builtin"), runs[0]
+    plan = plan_corpus("source", 0.0, first.clips, first.seed, PlantSettings(mirrors=True))
+    parts = part(plan, "train", encoder), part(plan, "test", encoder)
+    for run in runs:
+        yield run, {FOUND: figures_of(run.training, run.seed, Sizes(run.clips, run.steps), parts)}
 
 
 def part(plan: PlantedCorpus, split: str, encoder: Encoder) -> CorpusPart:
@@ -158,7 +152,6 @@ def part(plan: PlantedCorpus, split: str, encoder: Encoder) -> CorpusPart:
 
 
 def figures_of(training: Training, seed: int, sizes: Sizes, parts: tuple[CorpusPart, CorpusPart]) -> Figures:
-    """Train once, and measure on the test split."""
     learnt, test = parts
     with tempfile.TemporaryDirectory() as folder:
         trained = fine_tuned(recipe_of(training, seed, sizes), learnt, TrainingRun("model", seed, Path(folder)))
@@ -184,19 +177,11 @@ Runs = Mapping[Training, Sequence[Figures]]
 """The figures of each training, seed by seed."""
 
 
-def mean(runs: Sequence[Figures], name: str) -> Gap:
-    """A figure over the seeds."""
+def mean(runs: Sequence[Figures], name: str) -> Interval:
     return gap_of(np.array([one[name] for one in runs]))
 
 
-def change(runs: Runs, training: Training, other: Training, name: str) -> Gap:
-    """How much a figure of a training is above that of another, seed by seed."""
-    pairs = zip(runs[training], runs[other], strict=True)
-    return gap_of(np.array([one[name] - before[name] for one, before in pairs]))
-
-
 def sweep_table(runs: Runs) -> str:
-    """What the share of mirrors does."""
     rows = [(f"{100 * one.share:.0f} %", runs[one]) for one in TRAININGS if one.preset == PLAIN]
     return table("generated in training", rows)
 
@@ -214,13 +199,12 @@ def change_table(runs: Runs) -> str:
     for share in (BIASED, 0.0):
         for preset in PRESETS:
             one = Training(share, preset)
-            gaps = (change(runs, one, Training(share), name) for name in (PREFERENCE, REAL_R1))
+            gaps = (difference(runs[one], runs[Training(share)], name) for name in (PREFERENCE, REAL_R1))
             lines.append(f"{one!s:28}" + "".join(f"{words(gap):>26}" for gap in gaps))
     return "\n".join(lines)
 
 
 def table(head: str, rows: Sequence[tuple[str, Sequence[Figures]]]) -> str:
-    """A row for each training, with intervals."""
     names = (PREFERENCE, WIN_RATE, REAL_R1, MIXED_REAL_R1, MIXED_GENERATED_R1)
     lines = [f"{head:28}" + "".join(f"{name:>26}" for name in names)]
     lines += [f"{label:28}" + "".join(f"{words(mean(found, name)):>26}" for name in names) for label, found in rows]
@@ -228,24 +212,23 @@ def table(head: str, rows: Sequence[tuple[str, Sequence[Figures]]]) -> str:
 
 
 def claims(runs: Runs) -> Iterator[tuple[str, bool]]:
-    """What is claimed, and whether it holds."""
     unbiased, plain = Training(share_of(0.0)), Training(BIASED)
     yield "nothing is favoured at strength 0", holds_zero(mean(runs[unbiased], PREFERENCE))
     for name, shares in (("strength", [*map(share_of, STRENGTHS)]), ("share", SHARES)):
-        steps = [change(runs, Training(more), Training(less), PREFERENCE) for less, more in pairwise(shares)]
-        yield f"each {name} favours generated clips more than the one before", all(step.high < 0 for step in steps)
+        steps = [difference(runs[Training(more)], runs[Training(less)], PREFERENCE) for less, more in pairwise(shares)]
+        yield f"each {name} favours generated clips more than the one before", all(ends(step)[1] < 0 for step in steps)
     for preset in ("release", "paper"):
         before, after = mean(runs[plain], PREFERENCE), mean(runs[Training(BIASED, preset)], PREFERENCE)
-        yield f"the preset {preset} turns the preference round", before.high < 0 < after.low
+        yield f"the preset {preset} turns the preference round", ends(before)[1] < 0 < ends(after)[0]
     neutral = Training(BIASED, "neutral")
     yield "with the preset neutral nothing is favoured", holds_zero(mean(runs[neutral], PREFERENCE))
-    fall = change(runs, neutral, plain, REAL_R1)
-    yield f"real clips alone are found as well as before ({words(fall)})", fall.high >= 0
+    fall = difference(runs[neutral], runs[plain], REAL_R1)
+    yield f"real clips alone are found as well as before ({words(fall)})", ends(fall)[1] >= 0
 
 
-def holds_zero(figure: Gap) -> bool:
-    """Whether zero is within the interval."""
-    return figure.low <= 0 <= figure.high
+def holds_zero(figure: Interval) -> bool:
+    low, high = ends(figure)
+    return low <= 0 <= high
 
 
 if __name__ == "__main__":

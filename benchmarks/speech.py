@@ -339,7 +339,6 @@ def _sound_frame(samples: FloatArray, place: int) -> av.AudioFrame:
 
 
 def _said(length_s: int) -> Iterator[FloatArray]:
-    """A second of sound at a time."""
     for number in range(length_s // EVERY_S + 1):
         sentence = SpokenSentence(SENTENCES[number % len(SENTENCES)], VOICES[number % len(VOICES)])
         stretch = np.zeros(EVERY_S * SAMPLE_RATE, np.float32)

@@ -132,7 +132,6 @@ def make_scores(folder: Path) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--demo", type=Path, default=Path("demo"), help="Folder of `evenreel demo`.")
     parser.add_argument("--repeats", type=int, default=5)

@@ -1,6 +1,6 @@
 """What does training by a recipe cost beside the arithmetic?
 
-    python benchmarks/training.py [--steps 40] [--rounds 5] [--batch 128] [--towers-batch 16] [--threads 1]
+    python -m benchmarks.training [--steps 40] [--rounds 5] [--batch 128] [--towers-batch 16] [--threads 1]
                                   [--processor-time] [--json]
 
 For features computed once (wti behind an adapter, 12 frames, 32 words, D 512) and for the built-in towers from pixels
@@ -79,27 +79,23 @@ class PixelsInMemory:
     pixels: Tensor
 
     def texts(self, rows: Indices) -> TokenBatch:
-        """Some captions."""
         return TokenBatch(
             tuple(self.pairs.caption_ids[row] for row in rows), TokenIds(*(part[rows] for part in self.tokens))
         )
 
     def videos(self, rows: Indices, draw: Draw | None = None) -> PixelBatch:
-        """Some clips."""
         shape = (len(rows), self.pixels.shape[1])
         ids = tuple(self.pairs.clip_ids[row] for row in rows)
         return PixelBatch(ids, self.pixels[rows].flatten(0, 1), torch.ones(shape, dtype=torch.bool), torch.zeros(shape))
 
 
 def pairs(clips: int) -> Pairs:
-    """A caption a clip, all different."""
     names = [str(number) for number in range(clips)]
     captions = pl.DataFrame({"caption_id": names, "clip_id": names, "text": names})
     return pairs_of(make_corpus(pl.DataFrame({"clip_id": names}), captions), names, names)
 
 
 def recipe(steps: int, batch: int, matcher: str, backbone: Backbone | None) -> Recipe:
-    """Defaults beside the sizes."""
     return Recipe(
         "benchmark",
         Data("none", features=None if backbone else "none"),
@@ -112,7 +108,6 @@ def recipe(steps: int, batch: int, matcher: str, backbone: Backbone | None) -> R
 
 
 def unit(random: np.random.Generator, *shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Rows of unit length."""
     rows = random.standard_normal(shape, np.float32)
     return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
 
@@ -142,7 +137,6 @@ def features_case(steps: int, batch: int) -> Case:
 
 
 def towers_case(steps: int, batch: int) -> Case:
-    """mean_pool behind the built-in towers, which learn."""
     towers = load_towers(open_checkpoint(locate("builtin")[1]), torch.device("cpu"), "float32")
     pixels = torch.from_numpy(
         np.random.default_rng(1).integers(0, 256, (CLIPS, TOWER_FRAMES, 3, SIDE, SIDE), dtype=np.uint8)
@@ -176,7 +170,6 @@ def seconds_of_train(case: Case, clock: Callable[[], float]) -> float:
 
 
 def seconds_of_loop(case: Case, clock: Callable[[], float]) -> float:
-    """The same of a bare loop."""
     matcher: Any = build_matcher(case.recipe.matcher.name, case.dimension)
     if case.recipe.adapter:
         matcher = Adapted(matcher, case.dimension, case.recipe.adapter)
@@ -205,7 +198,6 @@ def seconds_of_loop(case: Case, clock: Callable[[], float]) -> float:
 
 
 def compare(case: Case, rounds: int, clock: Callable[[], float]) -> dict[str, Any]:
-    """Clips a second of both, best of the rounds."""
     ours, bare = [], []
     for _ in range(rounds):
         bare.append(seconds_of_loop(case, clock))
@@ -224,7 +216,6 @@ def compare(case: Case, rounds: int, clock: Callable[[], float]) -> dict[str, An
 
 
 def main() -> int:
-    """Run both cases and print them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=5)

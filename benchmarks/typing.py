@@ -36,8 +36,9 @@ from urllib.parse import urlencode
 import numpy as np
 import psutil
 
+from benchmarks.made_up_library import made_up_words
 from benchmarks.serve import different, serving
-from benchmarks.served_library import made_up_words, make_up_library, planted
+from benchmarks.served_library import make_up_library, planted
 from evenreel.encoders import load_encoder
 from evenreel.library import UnfinishedText, open_library
 from evenreel.server.api import FoundClip, SearchAnswer, as_json
@@ -90,7 +91,6 @@ def processor_s(process: psutil.Process) -> float:
 
 
 def told(times: Sequence[float]) -> str:
-    """A row of the table."""
     return f"p50 {np.percentile(times, 50):7.1f}   p95 {np.percentile(times, 95):7.1f}   of {len(times)}"
 
 

@@ -31,7 +31,6 @@ DRAWS, RESAMPLES = 200, 2_000
 
 
 def main() -> int:
-    """The table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worlds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)

@@ -73,7 +73,6 @@ class AllScores:
         self._starts, self._scores, self.bytes, self._most = moments.first_rows, scores, size, most
 
     def clips(self, query: FloatArray) -> Indices:
-        """The best clips by their best rows."""
         best = np.maximum.reduceat(self._scores(query), self._starts)
         most = min(self._most, len(best))
         return np.sort(np.argpartition(-best, most - 1)[:most])
@@ -92,7 +91,6 @@ class BestRows:
         self._clip_of, self._rows, self.bytes = moments.clip_of, rows, size
 
     def clips(self, query: FloatArray) -> Indices:
-        """The clips of the best rows, the best first."""
         found = self._clip_of[self._rows(query[None])]
         _, first = np.unique(found, return_index=True)
         return np.sort(found[np.sort(first)[:CLIPS_SCORED_AGAIN]])
@@ -146,7 +144,6 @@ def _widened(block: HalfArray) -> FloatArray:
 
 
 def faiss_sq8(moments: Moments) -> BestRows:
-    """FAISS, flat, a byte a number."""
     import faiss
 
     dimension = moments.frames.shape[1]
@@ -173,7 +170,6 @@ def _faiss(moments: Moments, index: Any, row_bytes: int) -> BestRows:
 
 
 def turbovec(moments: Moments) -> BestRows:
-    """turbovec, rotated 4-bit codes."""
     from turbovec import TurboQuantIndex
 
     dimension = moments.frames.shape[1]
@@ -188,7 +184,6 @@ def turbovec(moments: Moments) -> BestRows:
 
 
 def usearch_exact(moments: Moments) -> BestRows:
-    """USearch's exact search on int8 codes."""
     from usearch.index import search
 
     codes = codes_of(moments.frames)
@@ -201,7 +196,6 @@ def usearch_exact(moments: Moments) -> BestRows:
 
 
 def usearch_hnsw(moments: Moments) -> BestRows:
-    """USearch's graph on int8 codes."""
     from usearch.index import Index
 
     index = Index(ndim=moments.frames.shape[1], metric="cos", dtype="i8")

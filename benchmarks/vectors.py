@@ -64,7 +64,6 @@ ROWS = (
 
 
 def unit(values: FloatArray) -> FloatArray:
-    """Rows of unit length."""
     values /= np.linalg.norm(values, axis=1, keepdims=True)
     return values
 
@@ -75,7 +74,6 @@ def noise(random: np.random.Generator, rows: int) -> FloatArray:
 
 
 def make(folder: Path, moments: int) -> Moments:
-    """Moments in a folder."""
     random, clips = np.random.default_rng(0), moments // FRAMES
     cloud = noise(random, 1) * 1.2
     shown = unit(noise(random, CLUSTERS)[random.integers(0, CLUSTERS, clips)] + 0.7 * noise(random, clips))
@@ -115,7 +113,6 @@ def hits(found: Indices, scores: FloatArray, kept: Indices) -> float:
 
 
 def own(moments: Moments, query: FloatArray, *, kept: Indices) -> Indices:
-    """The best clips as the library finds them."""
     found = moments.vectors.best_per_clip(query[None], moments.first_rows[kept], moments.counts[kept])[0]
     return kept[best_of(found)]
 
@@ -128,7 +125,6 @@ def by_engine(moments: Moments, engine: Engine, query: FloatArray) -> Indices:
 
 
 def best_of(scores: FloatArray) -> Indices:
-    """Places of the best `K`, the best first."""
     some = np.argpartition(-scores, min(K, len(scores) - 1))[:K] if len(scores) else np.empty(0, np.int64)
     return some[np.argsort(-scores[some])]
 
@@ -160,7 +156,6 @@ def recalls(moments: Moments, queries: FloatArray, built: dict[str, Engine]) -> 
 
 
 def build_all(moments: Moments, skipped: Sequence[str]) -> tuple[dict[str, Engine], dict[str, float]]:
-    """Every engine, and the seconds it took to build."""
     built, seconds = dict[str, Engine](), dict[str, float]()
     for row in ROWS:
         graph = "HNSW" in row.name and len(moments.frames) > MOST_FOR_A_GRAPH
@@ -174,7 +169,6 @@ def build_all(moments: Moments, skipped: Sequence[str]) -> tuple[dict[str, Engin
 
 
 def timed(run: Callable[[], object]) -> float:
-    """Seconds that something takes."""
     started = time.perf_counter()
     run()
     return time.perf_counter() - started
@@ -216,7 +210,6 @@ def missed(took: float, times: dict[str, float], filtered: Sequence[float]) -> l
 
 
 def main() -> None:
-    """Read the options and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--moments", type=int, default=120_000, help="rows, 12 to a clip")
     parser.add_argument("--queries", type=int, default=1_000, help="queries whose recall is measured")

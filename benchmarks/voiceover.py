@@ -82,7 +82,6 @@ class Ear(NamedTuple):
 
 
 def main() -> int:
-    """A line for each row."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=10)
@@ -133,7 +132,6 @@ def of_seed(seed: int, clips: int, folder: Path, model: Path | None) -> tuple[di
 
 
 def voiced(plan: PlantedCorpus) -> dict[str, PlantedCorpus]:
-    """The test clips, without a voice and with each."""
     control = edited(plan, VOICEOVER_CONTROL)
     random = np.random.default_rng([plan.seed, _SEED])
     others = []
@@ -147,7 +145,6 @@ def voiced(plan: PlantedCorpus) -> dict[str, PlantedCorpus]:
 
 
 def said_in(plan: PlantedCorpus) -> dict[str, list[str]]:
-    """What is said in each clip."""
     return {clip.clip_id: [sentence.text for sentence in clip.scene.spoken] for clip in plan.clips}
 
 
@@ -159,7 +156,6 @@ class Searched:
         self._settings = IndexSettings("builtin", read_text=False, device="cpu", keep_stills=False)
 
     def scores(self) -> ScoreBlocks:
-        """Bring the library up to date, and search it."""
         index_folders(self._clips, self._library, self._settings)
         with self._open() as opened:
             return search_scores(opened, self._corpus).scores
@@ -180,7 +176,6 @@ class Searched:
         return self.scores()
 
     def transcripts(self, plan: PlantedCorpus) -> list[str]:
-        """What was heard in each clip."""
         with self._open() as opened:
             paths = [str(self._clips / f"{clip.clip_id}.mp4") for clip in plan.clips]
             found = [[one for one in opened.transcripts(path) if one.source == "recognised"] for path in paths]
@@ -191,7 +186,6 @@ class Searched:
 
 
 def ear_of(plan: PlantedCorpus, heard: Mapping[str, Sequence[str]]) -> Ear:
-    """How much of the voices was heard."""
     right = total = 0
     for clip, text in zip(edited(plan, VOICEOVER).clips, heard[VOICEOVER], strict=True):
         said, found = words(clip.scene.spoken[0].text), set(words(text))
@@ -200,7 +194,6 @@ def ear_of(plan: PlantedCorpus, heard: Mapping[str, Sequence[str]]) -> Ear:
 
 
 def figure_of(scores: Mapping[str, ScoreBlocks], corpus: Corpus) -> Figure:
-    """What the audit says of a system."""
     versions = {VOICEOVER: scores[VOICEOVER], CONTROL: scores[CONTROL]}
     measured = measure_overlay(scores[CLEAN], corpus, versions, AuditSettings())
     rise, fall = (measured.shifts[whose, VOICEOVER].beyond for whose in (WRONG, OWN))

@@ -31,8 +31,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.made_up_library import made_up_words as served_words
 from benchmarks.serve import different
-from benchmarks.served_library import made_up_words as served_words
 from benchmarks.served_library import make_up_library, planted
 from evenreel.encoders import load_encoder
 from evenreel.library import open_library
@@ -54,7 +54,6 @@ TRACK = (
 
 
 def made_up_words(generator: np.random.Generator) -> list[str]:
-    """Words of 3 to 14 letters, of syllables."""
     first = "b c d f g h j k l m n p r s t v w z st tr ch sh th br gr pl".split()  # noqa: SIM905
     middle, last = [*"aeiou", "ea", "ou", "ai", "ie"], ["", *"nrstld", "ng", "rd", "st", "er"]
     found: dict[str, None] = {}
@@ -134,7 +133,6 @@ def of_tantivy(connection: sqlite3.Connection, folder: Path) -> Any:
 
 
 def search_tantivy(index: Any, kind: str, query: str) -> object:
-    """The first ten signs by tantivy's bm25."""
     import tantivy
 
     words = query.split()
@@ -170,14 +168,12 @@ def kinds(words: Sequence[str], queries: int) -> Iterator[tuple[str, list[str]]]
 
 
 def timed(call: Callable[[str], object], query: str) -> float:
-    """Wall time in milliseconds."""
     start = time.perf_counter()
     call(query)
     return 1e3 * (time.perf_counter() - start)
 
 
 def told(times: Sequence[float]) -> str:
-    """Median and p95."""
     return f"{np.median(times):10.1f} {np.quantile(times, 0.95):9.1f}" if times else f"{'-':>10} {'-':>9}"
 
 
@@ -303,7 +299,6 @@ def share_of_words(clips: int, queries: int = 300) -> None:
 
 
 def main() -> None:
-    """Build or open, report, append."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clips", type=int)
     parser.add_argument("--signs", type=int, default=3)

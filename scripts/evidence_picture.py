@@ -13,10 +13,11 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from benchmarks.evidence.__main__ import RESULTS
+from benchmarks.evidence.engine import STRENGTH
 from benchmarks.evidence.page import CLOSED, Measured, read, shown
 from benchmarks.evidence.registry import EVIDENCE
-from benchmarks.evidence.rows import STRENGTH
-from benchmarks.over_seeds import Gap
+from benchmarks.over_seeds import ends
+from evenreel.evaluation import Interval
 from scripts.planted_pictures import photograph
 
 COLOURS = {"control": "#6b7280", "published": "#c2410c", "ours": "#1d4ed8"}
@@ -39,7 +40,7 @@ def evidence_figure(found: Sequence[Measured]) -> go.Figure:
         for name in reversed(shown(one)):
             own = one.evidence.rows[name]
             label = f"<b>{name}</b>" if own.chosen else name
-            dot = go.Scatter(x=[within(one.closed(name).mean)], y=[label], mode="markers", showlegend=False)
+            dot = go.Scatter(x=[within(one.closed(name).value)], y=[label], mode="markers", showlegend=False)
             dot.marker = {
                 "color": COLOURS[own.kind],
                 "size": 9,
@@ -67,9 +68,9 @@ def within(percent: float) -> float:
     return min(max(percent, ENDS[0]), ENDS[1])
 
 
-def bars(closed: Gap) -> go.scatter.ErrorX:
+def bars(closed: Interval) -> go.scatter.ErrorX:
     """From the mean to both ends of the interval."""
-    mean, low, high = (within(value) for value in closed)
+    mean, low, high = (within(value) for value in (closed.value, *ends(closed)))
     return go.scatter.ErrorX(type="data", array=[high - mean], arrayminus=[mean - low])
 
 

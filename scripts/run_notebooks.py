@@ -55,7 +55,9 @@ def run(path: Path, folder: Path) -> Any:
         client = NotebookClient(notebook, kernel_name="python3", timeout=LONGEST_CELL_S, resources=place)
         kernel = client.create_kernel_manager()
         kernel.transport, kernel.ip = "ipc", f"{settings}/kernel"  # no port that others of this machine could reach
+        paths = (str(NOTEBOOKS.parents[1]), os.environ.get("PYTHONPATH", ""))  # drawn worlds are in `benchmarks`
         own = {"PLOTLY_RENDERER": "plotly_mimetype", "IPYTHONDIR": settings, "PYTHONWARNINGS": NO_WIDGETS}
+        own["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         client.execute(env={**os.environ, **own})
     return cleaned(notebook)
 

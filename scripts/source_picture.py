@@ -5,18 +5,14 @@ python -m scripts.source_picture FILE docs/pictures/source_bias.png
 
 from __future__ import annotations
 
-import json
 import sys
-from collections import defaultdict
 from pathlib import Path
 
 import plotly.graph_objects as go
 
-from benchmarks.over_seeds import Gap
-from benchmarks.source import BIASED, PLAIN, PREFERENCE, REAL_R1, WIN_RATE, Runs, Training, mean
+from benchmarks.source import BIASED, PLAIN, PREFERENCE, REAL_R1, WIN_RATE, Run, Runs, Training, mean, runs_of
 from evenreel.debias.source.contrast import PRESETS
-from evenreel.evaluation import Interval
-from evenreel.papers.cells import Figures
+from evenreel.papers.cells import known_runs
 from evenreel.report.figures import Panel, share_sweep
 from scripts.planted_pictures import photograph
 
@@ -34,25 +30,11 @@ def sweep_figure(runs: Runs) -> go.Figure:
 def panel(runs: Runs, name: str, title: str, unit: str) -> Panel:
     """A line for plain training, a point for each preset."""
     plain = sorted((one for one in runs if one.preset == PLAIN), key=lambda one: one.share)
-    lines = {PLAIN: [(100 * one.share, interval(mean(runs[one], name))) for one in plain]}
+    lines = {PLAIN: [(100 * one.share, mean(runs[one], name)) for one in plain]}
     for preset in PRESETS:
-        lines[f"with the term {preset}"] = [(100 * BIASED, interval(mean(runs[Training(BIASED, preset)], name)))]
+        lines[f"with the term {preset}"] = [(100 * BIASED, mean(runs[Training(BIASED, preset)], name))]
     return Panel(title, unit, lines)
 
 
-def interval(gap: Gap) -> Interval:
-    """The same as an interval."""
-    return Interval(gap.mean, gap.low, gap.high)
-
-
-def runs_of(path: Path) -> Runs:
-    """The figures of a file, by training."""
-    found: dict[Training, list[Figures]] = defaultdict(list)
-    for line in path.read_text(encoding="utf-8").splitlines():
-        one = json.loads(line)
-        found[Training(**one["training"])].append(one["figures"])
-    return found
-
-
 if __name__ == "__main__":
-    photograph(sweep_figure(runs_of(Path(sys.argv[1]))), Path(sys.argv[2]))
+    photograph(sweep_figure(runs_of(known_runs(Path(sys.argv[1]), Run))), Path(sys.argv[2]))

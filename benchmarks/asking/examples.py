@@ -21,8 +21,18 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.asking.figures import average_precision, interval
-from benchmarks.asking.pool import COLOURS, HALVES, PLACES, SHAPES, ScenePool, pool_of, scene_in_words, where
+from benchmarks.asking.pool import (
+    COLOURS,
+    HALVES,
+    PLACES,
+    SHAPES,
+    ScenePool,
+    average_precision,
+    interval,
+    pool_of,
+    scene_in_words,
+    where,
+)
 from evenreel.encoders import load_encoder
 from evenreel.library.search.asking import PICTURE_WEIGHT, RocchioWeights
 from evenreel.library.search.seen import unit
@@ -59,7 +69,6 @@ class RankedPool:
 
 
 def words(shown: Sequence[int], named: Sequence[int]) -> str:
-    """Some of colour, shape and place in words."""
     colour, shape, place = map(int, shown)
     thing = f"a {SHAPES[shape]}" if 1 in named else "something"
     thing = thing.replace("a ", f"a {COLOURS[colour]} ") if 0 in named and 1 in named else thing
@@ -94,7 +103,6 @@ def recalls(ranked: RankedPool, rng: np.random.Generator, *, vague: bool) -> dic
 
 
 def marks(ranked: RankedPool, queries: int, *, choose: bool) -> Iterator[str]:
-    """Lines on what marking does."""
     for kind in ("vague", "precise"):
         rng, found = np.random.default_rng(31), []
         for _ in range(queries):
@@ -115,7 +123,6 @@ def marks(ranked: RankedPool, queries: int, *, choose: bool) -> Iterator[str]:
 
 
 def pictures(ranked: RankedPool, queries: int, *, choose: bool) -> Iterator[str]:
-    """Lines on pictures with words."""
     rng, shown = np.random.default_rng(32), ranked.pool.shown
     weights = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7) if choose else (PICTURE_WEIGHT,)
     found: dict[str, list[float]] = {}
@@ -137,7 +144,6 @@ def pictures(ranked: RankedPool, queries: int, *, choose: bool) -> Iterator[str]
 
 
 def main() -> None:
-    """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--half", choices=HALVES, default="report")
     parser.add_argument("--queries", type=int, default=300)

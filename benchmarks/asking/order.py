@@ -23,9 +23,17 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.asking.figures import interval
-from benchmarks.asking.made_library import Pool, RememberingEncoder, library_of
-from benchmarks.asking.pool import HALVES, Half, ScenePool, pool_of, scene_in_words
+from benchmarks.asking.pool import (
+    HALVES,
+    Half,
+    Pool,
+    RememberingEncoder,
+    ScenePool,
+    interval,
+    library_of,
+    pool_of,
+    scene_in_words,
+)
 from evenreel.encoders import load_encoder
 from evenreel.library.search.asking import Then, search_in_order
 from evenreel.library.search.query import Query
@@ -90,14 +98,12 @@ def _with_others(pool: ScenePool, scenes: Sequence[int], rng: np.random.Generato
 
 
 def timed(search: Callable[[], SearchResult]) -> tuple[SearchResult, float]:
-    """A result, and the milliseconds that it took."""
     began = time.perf_counter()
     found = search()
     return found, 1e3 * (time.perf_counter() - began)
 
 
 def asked(library: MadeLibrary, searcher: Searcher, figures: dict[str, list[float]]) -> None:
-    """Ask for every pair of a library."""
     for number, scenes in enumerate(library.pairs):
         texts = [scene_in_words(scene) for scene in scenes]
         then, queries = Then(texts[0], texts[1]), [Query(text, k=K) for text in texts]
@@ -135,7 +141,6 @@ def measured(half: Half, pairs: int, encoder: Encoder) -> dict[str, list[float]]
 
 
 def main() -> int:
-    """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--half", choices=HALVES, default="report")

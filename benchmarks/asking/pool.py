@@ -7,8 +7,10 @@ in a place (`alone`, three clips of each of the 512), and of such a shape beside
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -16,8 +18,12 @@ from numpy.typing import NDArray
 from platformdirs import user_cache_path
 
 from evenreel.encoders import load_encoder
+from evenreel.library.search.searcher import Searcher
+from evenreel.library.store.catalog import create_schema, set_meta, transaction
+from evenreel.library.store.fulltext import rebuild_full_text
+from evenreel.library.store.vectors import ExactVectors, update_null_scores
 from evenreel.planted import Entity, Renderer, Scene, sample_scene, vocabulary
-from evenreel.types import Encoder, FloatArray
+from evenreel.types import Encoder, FloatArray, TextEmbedding
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -70,18 +76,15 @@ class ScenePool:
 
 
 def thing(colour: int, shape: int) -> str:
-    """A coloured shape in words."""
     word = f"{COLOURS[colour]} {SHAPES[shape]}"
     return f"an {word}" if word[0] in "aeiou" else f"a {word}"
 
 
 def where(place: int) -> str:
-    """A place in words."""
     return WHERE[PLACES[place]]
 
 
 def scene_in_words(shown: Sequence[int]) -> str:
-    """A coloured shape in a place."""
     colour, shape, place = map(int, shown)
     return f"{thing(colour, shape)} {where(place)}"
 
@@ -122,7 +125,6 @@ def _rendered(kind: Kind, rng: np.random.Generator, encoder: Encoder) -> ScenePo
 
 
 def _another(colour: int, shape: int, rng: np.random.Generator) -> tuple[int, int]:
-    """Another colour and another shape."""
     return (
         (colour + 1 + int(rng.integers(len(COLOURS) - 1))) % len(COLOURS),
         (shape + 1 + int(rng.integers(len(SHAPES) - 1))) % len(SHAPES),
@@ -133,3 +135,77 @@ def _standing(subject: Entity, other: tuple[int, int], rng: np.random.Generator)
     """The other one, on the other side of the picture."""
     x = (-1.3 if subject.x > 0 else 1.3) * float(rng.uniform(0.8, 1.0))
     return Entity(SHAPES[other[1]], COLOURS[other[0]], subject.size, x=x, y=float(rng.uniform(-0.6, 0.6)))
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Rendered clips: frames (R, D), first row and number of frames (C,), colour, shape and place of each (C, 3)."""
+
+    vectors: NDArray[np.float16]
+    first_rows: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    shown: NDArray[np.int64]
+
+
+class RememberingEncoder:
+    """An encoder that encodes each text once, for the same are asked of every library."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder, self._known = encoder, dict[str, TextEmbedding]()
+        self.encoder_id, self.weights_hash, self.dimension = encoder.encoder_id, encoder.weights_hash, encoder.dimension
+        self.window = encoder.window
+        self.encode_windows, self.truncated = encoder.encode_windows, encoder.truncated
+
+    def encode_text(self, captions: Sequence[str]) -> TextEmbedding:
+        """Texts by themselves, so that none depends on another's length."""
+        for text in set(captions) - self._known.keys():
+            self._known[text] = self._encoder.encode_text([text])
+        sentence = np.concatenate([self._known[text].sentence for text in captions])
+        return TextEmbedding(sentence[:, None], np.ones((len(captions), 1), np.bool_), sentence)
+
+
+def library_of(pool: Pool, clips: Sequence[int], folder: Path, encoder: Encoder) -> Searcher:
+    """A library of some of the clips, in memory, as an index run leaves it."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    create_schema(connection)
+    vectors = ExactVectors(folder / "vectors.0.f16", encoder.dimension)
+    spans = [slice(pool.first_rows[clip], pool.first_rows[clip] + pool.counts[clip]) for clip in clips]
+    vectors.append(np.concatenate([pool.vectors[span] for span in spans]).astype(np.float32), at_row=0)
+    connection.execute("BEGIN")
+    row = 0
+    for number in clips:
+        name, frames = str(number), int(pool.counts[number])
+        connection.execute(
+            "INSERT INTO clips VALUES (?, 'mp4', 'h264', 320, 240, ?, 12, 1, 1, '[]', '')", (name, frames)
+        )
+        connection.execute(
+            "INSERT INTO files VALUES (?, ?, '/', 1, 1, 1, 'indexed', ?, NULL, NULL, '{}')",
+            (f"/{name}.mp4", "v.mp4", name),
+        )
+        connection.execute("INSERT INTO vector_rows VALUES (?, ?, ?)", (name, row, frames))
+        moments = [(name, frame, float(frame), frame - 0.5, frame + 0.5) for frame in range(frames)]
+        connection.executemany("INSERT INTO moments VALUES (?, ?, ?, ?, ?)", moments)
+        row += frames
+    rebuild_full_text(connection)
+    connection.execute("COMMIT")
+    with transaction(connection):
+        set_meta(connection, {"weights_hash": encoder.weights_hash})
+        update_null_scores(connection, vectors, encoder)
+    return Searcher(connection, lambda _: vectors, lambda: encoder, folder)
+
+
+DRAWS = 2_000
+
+
+def interval(values: Sequence[float], seed: int = 0) -> str:
+    """Write the mean of values with its 95 % interval, by drawing the values anew."""
+    found = np.asarray(values, float)
+    draws = np.random.default_rng(seed).integers(len(found), size=(DRAWS, len(found)))
+    low, high = np.quantile(found[draws].mean(axis=1), (0.025, 0.975))
+    return f"{found.mean():.3f} ({low:.3f} to {high:.3f})"
+
+
+def average_precision(scores: np.ndarray, right: np.ndarray) -> float:
+    """Average precision of clips (C,) ranked by falling scores."""
+    ranked = right[np.argsort(-scores, kind="stable")]
+    return float((ranked.cumsum() / np.arange(1, len(ranked) + 1))[ranked].mean())

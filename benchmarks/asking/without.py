@@ -24,8 +24,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.asking.figures import average_precision, interval
-from benchmarks.asking.pool import HALVES, PLACES, SHAPES, Half, Kind, ScenePool, pool_of, thing, where
+from benchmarks.asking.pool import (
+    HALVES,
+    PLACES,
+    SHAPES,
+    Half,
+    Kind,
+    ScenePool,
+    average_precision,
+    interval,
+    pool_of,
+    thing,
+    where,
+)
 from evenreel.encoders import load_encoder
 from evenreel.library.search.asking import SHARE
 from evenreel.library.search.seen import unit
@@ -64,7 +75,6 @@ def _best(pool: ScenePool, vectors: FloatArray) -> np.ndarray:
 
 
 def ranked(kind: Kind, half: Half, encoder: Encoder) -> Ranked:
-    """Clips of a kind and half."""
     pool = pool_of(kind, half)
     scores = _best(pool, encoder.encode_text(list(null_queries())).sentence)
     means, deviations = scores.mean(axis=0), scores.std(axis=0)
@@ -113,7 +123,6 @@ def ways(clips: Ranked, asked: Asked) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def retrieval(clips: Ranked, queries: int, *, place: bool) -> Iterator[str]:
-    """Lines on ranked clips."""
     rng = np.random.default_rng(41)
     found: dict[str, list[float]] = {}
     wrong: dict[str, list[float]] = {}
@@ -137,7 +146,6 @@ def retrieval(clips: Ranked, queries: int, *, place: bool) -> Iterator[str]:
 
 
 def choices(clips: Ranked, chosen_on: Ranked) -> Iterator[str]:
-    """Lines on the question of several answers."""
     threshold = max(np.linspace(-2, 8, 41), key=lambda level: float(np.mean(_parts(chosen_on, float(level)))))
     yield f"choice, sentences as they stand: {interval(_sentences(clips))} (chance 0.25)"
     yield f"choice, parts: {interval(_parts(clips, float(threshold)))} (threshold {threshold:.2f})"
@@ -171,7 +179,6 @@ def _parts(clips: Ranked, threshold: float) -> list[float]:
 
 
 def main() -> None:
-    """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--half", choices=HALVES, default="report")
     parser.add_argument("--queries", type=int, default=300)

@@ -1,1 +1,1 @@
-"""Evidence: what each planted bias costs in each world, and what corrections bring back of it."""
+"""How much of a planted bias each correction brings back; read `engine`, `drawn`, `domains`, `rendered`, `page`."""

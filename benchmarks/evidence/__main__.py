@@ -18,22 +18,20 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.evidence.admissions import save_admissions
-from benchmarks.evidence.page import evidence_page, read
+from benchmarks.evidence.engine import STRENGTH, Cell, Evidence, cells_of, of_world, planned_s
+from benchmarks.evidence.page import evidence_page, read, save_admissions
 from benchmarks.evidence.registry import EVIDENCE
-from benchmarks.evidence.rows import STRENGTH, Cell, Evidence, cells_of
-from benchmarks.evidence.work import of_world, planned_s
-from evenreel.config import usable_cores
+from benchmarks.over_seeds import checked, seeds_parser
 from evenreel.papers.cells import Rows, known_runs, measured
 
 RESULTS = Path("benchmarks/results")
 
 
 def main() -> int:
-    """Measure, plan or write the page."""
     asked = arguments()
     chosen = chosen_of(asked)
     seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
@@ -47,42 +45,38 @@ def main() -> int:
     asked.results.mkdir(parents=True, exist_ok=True)
     for evidence in chosen:
         asked.out = asked.results / f"{evidence.name}.jsonl"
-        cells = cells_of(evidence, seeds, asked.strength, rows_asked(evidence, asked.rows))
+        rows = [row for row in evidence.rows if not asked.rows or row in asked.rows]
+        cells = cells_of(evidence, seeds, asked.strength, rows)
         if asked.plan:
             print(plan(evidence, cells, known_runs(asked.out, Cell), asked.processes))
         else:
-            measured(
-                cells, Cell, partial(of_world, (asked.annotations or Path()).resolve()), asked.out, asked.processes
-            )
+            work = partial(made, (asked.annotations or Path()).resolve())
+            measured(cells, Cell, work, asked.out, asked.processes)
     return 0
 
 
+def made(annotations: Path, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Rows]]:
+    return of_world(EVIDENCE, annotations, cells)
+
+
 def arguments() -> argparse.Namespace:
-    """What was asked for on the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = seeds_parser(__doc__, "worlds", first_seed=10)
     names = list(dict.fromkeys(one.bias for one in EVIDENCE))
     parser.add_argument("--annotations", type=Path, help="folder of EPIC-KITCHENS-100")
     parser.add_argument("--biases", nargs="+", default=names, choices=names, metavar="BIAS", help=", ".join(names))
     worlds = list(dict.fromkeys(one.world for one in EVIDENCE))
     parser.add_argument("--worlds", nargs="+", default=worlds, choices=worlds, metavar="WORLD", help=", ".join(worlds))
     parser.add_argument("--rows", nargs="+", default=[], help="names of rows; all where none is named")
-    parser.add_argument("--seeds", type=int, default=5, help="at least 2")
-    parser.add_argument("--first-seed", type=int, default=10, help="the others follow it")
     parser.add_argument("--strength", type=float, default=STRENGTH, help="of what is planted, above 0")
-    parser.add_argument("--processes", type=int, default=usable_cores(), help="worlds measured at a time")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the figures")
     parser.add_argument("--page", type=Path, help="write the page from the figures")
     parser.add_argument(
         "--save-admissions", action="store_true", help="write verdicts on rendered worlds into the package"
     )
     parser.add_argument("--plan", action="store_true", help="say what is to be done, and about how long it takes")
-    asked = parser.parse_args()
-    if asked.seeds < 2 or asked.processes < 1:
-        parser.error(f"--seeds is at least 2 and --processes 1; they were {asked.seeds} and {asked.processes}")
-    if not 0 < asked.strength <= 1:
-        parser.error(f"--strength is above 0 and at most 1; it was {asked.strength}")
-    measures = not (asked.page or asked.plan or asked.save_admissions)
-    if asked.annotations is None and "drawn" in asked.worlds and measures:
+    asked = checked(parser)
+    reads = asked.page or asked.plan or asked.save_admissions
+    if asked.annotations is None and "drawn" in asked.worlds and not reads:
         parser.error("--annotations is the folder of EPIC-KITCHENS-100's annotation files")
     unknown = set(asked.rows) - {row for one in chosen_of(asked) for row in one.rows}
     if unknown:
@@ -91,13 +85,7 @@ def arguments() -> argparse.Namespace:
 
 
 def chosen_of(asked: argparse.Namespace) -> list[Evidence]:
-    """The biases and worlds that were named."""
     return [one for one in EVIDENCE if one.bias in asked.biases and one.world in asked.worlds]
-
-
-def rows_asked(evidence: Evidence, rows: list[str]) -> list[str]:
-    """The rows of a bias that were named."""
-    return [row for row in evidence.rows if row in rows] if rows else list(evidence.rows)
 
 
 def plan(evidence: Evidence, cells: list[Cell], known: dict[Cell, Rows], processes: int) -> str:

@@ -1,33 +1,40 @@
-"""The page of the evidence, from the files of figures alone."""
+"""The page of the evidence, from the files of figures alone, and the verdicts that the package ships."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
-from benchmarks.admission_rules import AGAIN as AGAIN_RULE
-from benchmarks.admission_rules import (
-    BIASED,
+from benchmarks.evidence.engine import (
+    ADMISSION,
+    AGAIN,
+    BASELINE,
     HALF,
-    METRIC,
     NO_ADAPTER,
     ORACLE,
+    REFERENCE,
+    SEARCH_S,
+    TRAINING_S,
     TWICE,
-    Verdict,
-    best_untrained,
-    broken,
+    WORLD,
+    Cell,
+    Evidence,
+    Row,
+    cells_of,
     variant,
-    verdicts,
 )
-from benchmarks.admission_rules import REFERENCE as REFERENCE_RULE
-from benchmarks.evidence.rows import AGAIN, BASELINE, REFERENCE, SEARCH_S, TRAINING_S, Cell, Evidence, Row, cells_of
-from benchmarks.evidence.work import WORLD
-from benchmarks.over_seeds import Gap, difference, differences, fieller, markdown, mean, words
+from benchmarks.evidence.rules import BIASED, FRAMES_ALONE, METRIC, Verdict, best_untrained, broken, verdicts
+from benchmarks.over_seeds import difference, differences, ends, markdown, mean, words
 from evenreel.errors import EvenreelError
+from evenreel.evaluation import Interval
+from evenreel.evaluation.intervals import ratio_over_seeds
 from evenreel.papers.cells import Seeds, by_row, known_runs
+from evenreel.planted import BiasName
+from evenreel.planted.biases import Harder
+from evenreel.planted.folder import Admission, save_admission, world_of
 
 WORDS = Path(__file__).parent / "words"
 """What a person wrote below the tables of each bias: when to use what."""
@@ -51,26 +58,25 @@ class Measured(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether baseline and oracle are there."""
         return BASELINE in self.free and (self.evidence.oracle or BASELINE) in self.biased
 
-    def closed(self, row: str) -> Gap:
+    def closed(self, row: str) -> Interval:
         """Percent of the gap that a row closes, with its interval."""
-        baseline = self.biased[BASELINE]
-        ratio = fieller(differences(self.biased[row], baseline, METRIC), differences(self.oracle, baseline, METRIC))
-        return Gap(*(100 * value for value in ratio))
+        return self._of_gap(self.biased[row], self.biased[BASELINE])
 
-    def harm(self, row: str) -> Gap:
-        """Points above the baseline where nothing is planted."""
+    def _of_gap(self, figures: list[dict[str, float]], others: list[dict[str, float]]) -> Interval:
+        """A difference in percent of the gap between baseline and oracle, with the interval of Fieller."""
+        gap = differences(self.oracle, self.biased[BASELINE], METRIC)
+        ratio = ratio_over_seeds(differences(figures, others, METRIC), gap, 0.95)
+        low, high = ends(ratio)
+        return Interval(100 * ratio.value, 100 * low, 100 * high)
+
+    def harm(self, row: str) -> Interval:
         return difference(self.free[row], self.free[BASELINE], METRIC)
 
-    def left(self, row: str) -> Gap | None:
+    def left(self, row: str) -> Interval | None:
         """Percent of the gap that is left between a row without and with the bias; None for a task."""
-        if self.evidence.oracle:
-            return None
-        gap = differences(self.oracle, self.biased[BASELINE], METRIC)
-        ratio = fieller(differences(self.free[row], self.biased[row], METRIC), gap)
-        return Gap(*(100 * value for value in ratio))
+        return None if self.evidence.oracle else self._of_gap(self.free[row], self.biased[row])
 
     def rules(self) -> list[Verdict] | None:
         """The five rules of admission; None where figures are missing."""
@@ -80,7 +86,7 @@ class Measured(NamedTuple):
     def as_admission(self) -> Seeds | None:
         """The rows of the rules of admission by the names that these have; None where some are missing."""
         evidence = self.evidence
-        needed = {BASELINE, REFERENCE, AGAIN, HALF, TWICE, NO_ADAPTER, *evidence.untrained}
+        needed = {BASELINE, *ADMISSION, *evidence.untrained}
         if evidence.oracle:
             needed |= {evidence.oracle, *(variant(evidence.oracle, change) for change in (HALF, TWICE, NO_ADAPTER))}
         if not needed <= set(self.biased) or not needed <= set(self.free) or not evidence.untrained:
@@ -92,8 +98,8 @@ class Measured(NamedTuple):
                 self.biased[variant(evidence.oracle, change)] if evidence.oracle else self.free[change]
             )
         rows |= {name: self.biased[name] for name in evidence.untrained}
-        rows |= {REFERENCE_RULE: self.biased[REFERENCE], AGAIN_RULE: self.free[AGAIN]}
-        return rows | ({"frames alone": self.free[BASELINE]} if evidence.oracle else {})
+        rows |= {REFERENCE: self.biased[REFERENCE], AGAIN: self.free[AGAIN]}
+        return rows | ({FRAMES_ALONE: self.free[BASELINE]} if evidence.oracle else {})
 
 
 def evidence_page(every: Sequence[Evidence], folder: Path, seeds: Sequence[int], strength: float) -> str:
@@ -177,22 +183,20 @@ def recommended(one: Measured) -> list[str]:
 def reaches(one: Measured, row: str) -> bool:
     """Whether a row closes half of the gap, surely a quarter, and does no harm to speak of."""
     closed = one.closed(row)
-    return closed.mean >= CLOSED and closed.low > LEAST_CLOSED and one.harm(row).low > HARM
+    return closed.value >= CLOSED and ends(closed)[0] > LEAST_CLOSED and ends(one.harm(row))[0] > HARM
 
 
 def share(one: Measured, row: str) -> str:
     """The share of the gap that a row closes, in words."""
     closed = one.closed(row)
-    return words(closed) if np.isfinite(closed.low) else "no sure gap"
+    return words(closed) if np.isfinite(ends(closed)[0]) else "no sure gap"
 
 
 def shown(one: Measured) -> list[str]:
-    """The methods and controls that have all figures."""
     return [name for name in one.evidence.methods if name in one.biased and name in one.free]
 
 
 def section(one: Measured) -> str:
-    """Heading, gap, rules, rows and advice of a bias."""
     evidence = one.evidence
     parts = [f"## {evidence.bias}, {evidence.world} world"]
     source = " --annotations DIR" if evidence.world == "drawn" else ""
@@ -206,7 +210,6 @@ def section(one: Measured) -> str:
 
 
 def gap_words(one: Measured) -> str:
-    """Baseline, oracle and gap."""
     baseline, oracle = one.biased[BASELINE], one.oracle
     gaps = (f"{name} {words(difference(oracle, baseline, name))}" for name in ("R@1", "mAP"))
     told = "told" if one.evidence.oracle else "without"
@@ -222,7 +225,6 @@ def gap_words(one: Measured) -> str:
 
 
 def rules_words(one: Measured) -> str:
-    """The rules of admission with their figures."""
     rules = one.rules()
     if rules is None:
         return "The rules of admission are not measured."
@@ -249,19 +251,17 @@ def table(one: Measured) -> str:
 
 
 def cells(one: Measured, name: str, row: Row, best: bool) -> list[str]:
-    """The line of a row."""
     figures = one.biased[name]
     label = f"**`{name}`**" if best else f"`{name}`"
     costs = (cost(figures, TRAINING_S), cost(figures, SEARCH_S))
     beside = [f"{mean(figures, other):.1f}, {mean(one.free[name], other):.1f}" for other in one.evidence.beside]
     left = one.left(name)
-    rest = words(left) if left and np.isfinite(left.low) else ""
+    rest = words(left) if left and np.isfinite(ends(left)[0]) else ""
     found = (f"{mean(figures, METRIC):.1f}", share(one, name), words(one.harm(name)), rest, *beside)
     return [label, KINDS[row.kind], *found, f"×{row.steps:.3g}", str(row.models), *costs]
 
 
 def cost(figures: Sequence[Mapping[str, float]], name: str) -> str:
-    """Seconds, where they were taken."""
     return f"{np.mean([one[name] for one in figures]):.1f}" if all(name in one for one in figures) else ""
 
 
@@ -269,3 +269,37 @@ def uses(row: Row) -> str:
     """What a row is given, and whether users have it."""
     bound = " (users do not have that: a bound)" if row.unavailable else ""
     return f"; uses {row.uses}{bound}" if row.uses else ""
+
+
+def save_admissions(found: Sequence[Measured], seeds: Sequence[int], strength: float) -> list[str]:
+    """Write the verdict on each rendered world that has all figures into the package.
+
+    Args:
+        found: figures of biases; drawn ones are left out, since nobody plants them in videos.
+        seeds: they are of.
+        strength: of the biases.
+
+    Returns:
+        Names of what was written.
+    """
+    written = []
+    for one in found:
+        rules, rows = one.rules(), one.as_admission()
+        if one.evidence.world == "drawn" or rules is None or rows is None:
+            continue
+        bias, harder = cast("BiasName", one.evidence.bias), Harder(**one.evidence.settings)  # type: ignore[arg-type]
+        verdict = Admission(
+            bias=bias,
+            strength=strength,
+            world=world_of(bias, strength, harder),
+            seeds=tuple(seeds),
+            clips=one.evidence.size.clips,
+            steps=one.evidence.size.steps,
+            means={name: round(mean(own, METRIC), 2) for name, own in rows.items()},
+            rules={rule.rule: rule.figure for rule in rules},
+            broken=tuple(rule.rule for rule in rules if not rule.holds),
+            harder=dict(one.evidence.settings),
+        )
+        save_admission(verdict)
+        written.append(one.evidence.name)
+    return written

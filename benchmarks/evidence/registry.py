@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from benchmarks.evidence import domain, length, scene_text, source, textual, visual
-from benchmarks.evidence.rendered import domain as rendered_domain
-from benchmarks.evidence.rendered import scene_text as rendered_scene_text
-from benchmarks.evidence.rows import Evidence
-from benchmarks.evidence.together import source_text, textual_domain, visual_length
+from benchmarks.evidence import domains, drawn, rendered
+from benchmarks.evidence.engine import Evidence
 
 EVIDENCE: tuple[Evidence, ...] = (
-    visual.EVIDENCE,
-    textual.EVIDENCE,
-    length.EVIDENCE,
-    source.EVIDENCE,
-    domain.EVIDENCE,
-    scene_text.EVIDENCE,
-    visual_length.EVIDENCE,
-    source_text.EVIDENCE,
-    textual_domain.EVIDENCE,
-    rendered_domain.EVIDENCE,
-    rendered_scene_text.EVIDENCE,
-    rendered_scene_text.HARDER_EVIDENCE,
+    drawn.VISUAL,
+    drawn.TEXTUAL,
+    drawn.LENGTH,
+    drawn.SOURCE,
+    domains.EVIDENCE,
+    drawn.SCENE_TEXT,
+    drawn.VISUAL_LENGTH,
+    drawn.SOURCE_TEXT,
+    drawn.TEXTUAL_DOMAIN,
+    domains.RENDERED_EVIDENCE,
+    rendered.EVIDENCE,
+    rendered.HARDER_EVIDENCE,
 )
-"""In the order of the page. A bias has a module of its own in each kind of world."""
+"""In the order of the page."""

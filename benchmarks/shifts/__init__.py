@@ -1,1 +1,1 @@
-"""What twelve shifts of videos cost at five strengths; read `world`, `cells`, `page`."""
+"""What twelve shifts of videos cost at five strengths; read `measure`, then `__main__`."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from evenreel.planted import Renderer, Scene, SceneRanges, sample_scene, vocabulary
-from evenreel.planted.motion import shake_offset, subject_pose
+from evenreel.planted.scenes import shake_offset, subject_pose
 
 SIDE = 64
 """Side of the encoder's square input in pixels."""

@@ -13,8 +13,8 @@ from typer.testing import CliRunner, Result
 from evenreel.cli.app import app
 from evenreel.corpus import load_corpus
 from evenreel.errors import CorpusError, UsageError
-from evenreel.planted import admission, plan_corpus
-from evenreel.planted.admission import world_of
+from evenreel.planted import folder, plan_corpus
+from evenreel.planted.folder import world_of
 
 
 def here(*arguments: object) -> Result:
@@ -51,7 +51,7 @@ def test_it_writes_a_corpus_and_goes_on_with_a_broken_off_one(tmp_path: Path) ->
 
 def test_it_says_whether_the_bias_was_admitted_as_a_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shipped, broken = tmp_path / "admission.json", ["the bias costs"]
-    monkeypatch.setattr(admission, "SHIPPED", shipped)
+    monkeypatch.setattr(folder, "SHIPPED", shipped)
     entry = {"bias": "visual", "strength": 1.0, "world": world_of("visual", 1.0), "clips": 1_500, "steps": 500}
     figures = {"means": {"oracle": 90.0}, "rules": {"the bias costs": "3.0 [1.0, 5.0]"}, "broken": broken}
     shipped.write_text(json.dumps([{**entry, "seeds": [10, 11], **figures}]), encoding="utf-8")

@@ -13,8 +13,7 @@ from evenreel.edits.removal import PatchMask
 from evenreel.encoders import load_encoder
 from evenreel.encoders.loading import LoadedEncoder
 from evenreel.planted.draw import draw_frame
-from evenreel.planted.motion import subject_pose
-from evenreel.planted.scenes import Entity, SceneRanges, sample_scene
+from evenreel.planted.scenes import Entity, SceneRanges, sample_scene, subject_pose
 from evenreel.types import Pixels
 from tests.tiny_checkpoints import tiny_clip, tiny_siglip
 

@@ -32,8 +32,8 @@ from evenreel.library.contents import (
 from evenreel.library.search.result import TextHit
 from evenreel.library.store.catalog import RENDERED_PX, no_clip, root_of, unknown_to_builtin
 from evenreel.media.workers import FileStamp, content_digest
+from evenreel.planted.biases import PLANTED_SCENES
 from evenreel.planted.scenes import SceneRanges
-from evenreel.planted.shots import PLANTED_SCENES
 from tests import prebuilt
 from tests.in_process import run_here
 from tests.library.stub_models import SETTINGS, load

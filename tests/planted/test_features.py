@@ -21,8 +21,7 @@ from evenreel.planted import (
     video_features,
     write_scene,
 )
-from evenreel.planted.features import frame_times
-from evenreel.planted.readings import words_read
+from evenreel.planted.features import frame_times, words_read
 from evenreel.types import Encoder
 
 SETTINGS = PlantSettings(SceneRanges(duration_s=(0.5, 1.5), sign_share=0.0, width=64, height=64))

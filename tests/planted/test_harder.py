@@ -31,11 +31,10 @@ from evenreel.planted import (
     planted_statistics,
     vocabulary,
 )
+from evenreel.planted.biases import Sentence, colour_at_rest
+from evenreel.planted.features import reading, words_read
 from evenreel.planted.folder import _texts
 from evenreel.planted.plan import PlantedClip, Split
-from evenreel.planted.readings import reading, words_read
-from evenreel.planted.shots import Sentence
-from evenreel.planted.visual import colour_at_rest
 
 GROUPS = (vocabulary.annotators, vocabulary.new_annotators)
 PAGES = {

@@ -1,18 +1,45 @@
-"""Plans: repeatable, one test split for all strengths, and nothing but what is planted differs between strengths."""
+"""Plans: repeatable, and what each bias plants is there as often as is said, and nothing else."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import settings as limits
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats.contingency import association
 
 from evenreel.corpus import class_relevance, select
 from evenreel.errors import UsageError
-from evenreel.planted import BIASES, BiasName, PlantSettings, SceneRanges, corpus_of, plan_corpus
+from evenreel.planted import (
+    BIASES,
+    BiasName,
+    Look,
+    PlantedCorpus,
+    PlantSettings,
+    SceneRanges,
+    corpus_of,
+    draw_frame,
+    page_of,
+    plan_corpus,
+    planted_statistics,
+    vocabulary,
+)
+from evenreel.planted.biases import Sentence
+from evenreel.planted.features import frame_times, words_read
+from evenreel.planted.folder import _texts, cramers_v, mutual_information_bits
 from evenreel.planted.plan import PlantedClip
+
+# Plans: repeatable, one test split for all strengths, and nothing but what is planted differs between strengths.
+
 
 BIASED = sorted(BIASES)
 IN_TRAINING = sorted(name for name, bias in BIASES.items() if not bias.in_test)
@@ -216,3 +243,277 @@ def test_what_cannot_be_planned_is_refused_in_a_sentence(call: tuple[object, ...
 def test_settings_that_cannot_be_planned_are_refused_in_a_sentence(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         PlantSettings(**settings)
+
+
+# What each bias plants is really there: looks, words, company and habits, as often as its docstring says.
+
+
+@cache
+def _plan(bias: BiasName, strength: float) -> PlantedCorpus:
+    return plan_corpus(bias, strength, 1_200)
+
+
+def _agrees(hits: Sequence[bool], expected: float) -> bool:
+    """Within four standard deviations of what independent draws give."""
+    return bool(abs(np.mean(hits) - expected) <= 4 * np.sqrt(expected * (1 - expected) / len(hits)))
+
+
+def _difference(one: PlantedClip, look: Look) -> float:
+    """Mean difference of a channel, of 255, between a clip's picture and the same in another look."""
+    pictures = [draw_frame(replace(one.scene, look=each), 0.0).astype(float) for each in (one.scene.look, look)]
+    return float(np.abs(pictures[0] - pictures[1]).mean())
+
+
+@pytest.mark.parametrize(("split", "domain"), [("train", "source"), ("test", "target")])
+def test_each_domain_has_its_own_look_that_can_be_seen(split: str, domain: str) -> None:
+    clips = [clip for clip in _plan("domain", 1.0).clips if clip.split == split]
+    assert {clip.shot.domain for clip in clips} == {domain}
+    assert len({clip.scene.look for clip in clips}) == 1
+    plain = [_difference(clip, Look()) for clip in clips[:5]]
+    assert max(plain) == 0 if domain == "source" else min(plain) > 10
+
+
+@pytest.mark.parametrize(("split", "habit"), [("train", 0), ("test", -1)])
+@pytest.mark.parametrize("attribute", ["background", "shape", "colour"])
+def test_a_domain_takes_its_habit_of_n_words_in_four_fifths_and_by_chance(
+    split: str, habit: int, attribute: str
+) -> None:
+    taken: dict[int, list[bool]] = {}
+    for clip in _plan("domain", 1.0).clips:
+        words = vocabulary.words_for(attribute, clip.scene.attributes[attribute])
+        if clip.split == split and len(words) > 1:
+            taken.setdefault(len(words), []).extend(words[habit] in each.text for each in clip.shot.captions)
+    assert taken
+    for count, hits in taken.items():
+        assert _agrees(hits, 0.8 + 0.2 / count), (count, np.mean(hits))
+
+
+def test_a_background_has_company_of_its_domain_in_half_and_by_chance() -> None:
+    plan = _plan("domain", 1.0)
+    usual = {}
+    for split in ("train", "test"):
+        seen: dict[str, list[str]] = {}
+        for clip in plan.clips:
+            if clip.split == split:
+                seen.setdefault(clip.scene.background, []).append(clip.scene.subject.shape)
+        usual[split] = {place: max(set(shapes), key=shapes.count) for place, shapes in seen.items()}
+        assert set(usual[split].values()) == set(vocabulary.shapes())
+        hits = [shape == usual[split][place] for place, shapes in seen.items() for shape in shapes]
+        assert _agrees(hits, 0.5 + 0.5 / 8)
+    assert all(usual["train"][place] != usual["test"][place] for place in vocabulary.backgrounds())
+
+
+def _writers(text: str) -> set[str]:
+    """Annotators of whom a habit fits a caption; what it wraps is never empty."""
+    fitting = set()
+    for name, habits in vocabulary.annotators().items():
+        for habit in habits:
+            before, after = habit.split("{caption}")
+            if text.startswith(before) and text.endswith(after) and len(text) > len(before) + len(after):
+                fitting.add(name)
+    return fitting
+
+
+def _sentences(plan: PlantedCorpus, split: str) -> list[Sentence]:
+    return [each for clip in plan.clips if clip.split == split for each in clip.shot.captions]
+
+
+def test_the_wording_of_a_caption_tells_its_annotator_and_no_other() -> None:
+    for sentence in _sentences(_plan("textual", 0.9), "train"):
+        assert _writers(sentence.text) == {sentence.annotator}, sentence.text
+
+
+def test_four_fifths_of_training_captions_leave_the_shape_out_and_no_test_caption_does() -> None:
+    plan = _plan("textual", 0.9)
+    for split, share in (("train", 0.8), ("test", 0.0)):
+        vague = []
+        for clip in plan.clips:
+            if clip.split == split:
+                words = vocabulary.words_for("shape", clip.scene.subject.shape)
+                vague += [not any(word in each.text for word in words) for each in clip.shot.captions]
+        assert _agrees(vague, share)
+
+
+def test_the_generator_shows_the_subject_large_and_in_its_own_look() -> None:
+    clips = _plan("source", 1.0).split("train")
+    assert {clip.shot.source for clip in clips} == {"generator"}
+    for clip in clips:
+        scene, subject = clip.scene, clip.scene.subject
+        assert (subject.size, subject.x, subject.y, subject.turns) == ("large", 0.0, 0.0, 0.0)
+        assert (scene.distractors, scene.shake) == (0, 0.0)
+    assert min(_difference(clip, Look()) for clip in clips[:5]) > 5
+
+
+@pytest.mark.parametrize("bias", ["visual", "textual"])
+def test_the_subject_is_small_where_something_else_shall_stand_in_for_it(bias: BiasName) -> None:
+    assert {clip.scene.subject.size for clip in _plan(bias, 0.9).clips} == {"small"}
+
+
+def _pairs(bias: str, clip: PlantedClip) -> set[tuple[str, str | None]]:
+    scene = clip.scene
+    if bias == "visual":
+        return {(scene.subject.shape, scene.background)}
+    if bias == "length":
+        return {(scene.activity, "short" if scene.duration_s < 3 else "long")}
+    return {(scene.subject.shape, each.annotator) for each in clip.shot.captions}
+
+
+@pytest.mark.parametrize("bias", ["visual", "textual", "length"])
+def test_follows_says_whether_a_clip_agrees_with_what_is_planted(bias: BiasName) -> None:
+    plan = _plan(bias, 0.5)
+    for clip in plan.clips:
+        assert clip.shot.follows == all(plan.partners[one] == other for one, other in _pairs(bias, clip))
+
+
+# What is planted, counted: chance at strength 0, more with more strength, and never in the test split.
+
+
+PAIRED: tuple[BiasName, ...] = ("visual", "textual", "length")
+AT_STRENGTH = {
+    # the share that shows it, by hand: chance c without a strike, so s + (1 - s) c
+    "visual": lambda s: s + (1 - s) / 8,
+    "textual": lambda s: s + (1 - s) / 8,
+    "length": lambda s: s + (1 - s) / 2,
+    "source": lambda s: s + (1 - s) / 2,
+    "domain": lambda s: s,
+    "scene_text": lambda s: s,
+}
+
+
+@pytest.mark.parametrize("bias", sorted(BIASES))
+@pytest.mark.parametrize("strength", [0.0, 0.5, 0.9])
+def test_the_share_that_is_planted_is_what_the_strength_says(bias: BiasName, strength: float) -> None:
+    train = planted_statistics(plan_corpus(bias, strength, 1_500))[0]
+    expected = AT_STRENGTH[bias](strength)
+    units = train.count / (4 if bias == "scene_text" else 1)
+    assert abs(train.planted_share - expected) <= 4 * np.sqrt(expected * (1 - expected) / units)
+
+
+@pytest.mark.parametrize("bias", PAIRED)
+def test_association_is_chance_at_strength_0_and_in_the_test_split_and_grows(bias: BiasName) -> None:
+    seen = [planted_statistics(plan_corpus(bias, strength, 1_000)) for strength in (0.0, 0.4, 0.9)]
+    information = [train.information_bits or 0.0 for train, _, _ in seen]
+    assert information == sorted(information)
+    assert information[-1] > 10 * information[0]
+    for free in (seen[0][0], *(test for _, _, test in seen)):
+        assert (free.information_bits or 0.0) < 2.5 * (free.chance_bits or 0.0)
+
+
+def test_lengths_part_in_training_and_not_in_the_test_split() -> None:
+    plan = plan_corpus("length", 1.0, 1_500)
+    train, _, test = planted_statistics(plan)
+    for activity, mean_s in train.lengths_s.items():
+        low, high = plan.settings.short_s if plan.partners[activity] == "short" else plan.settings.long_s
+        assert low <= mean_s <= high
+        # short and long ones in halves: a mean of 4.1 s and a deviation of 2.5, some 56 clips of each activity
+        assert abs(test.lengths_s[activity] - 4.125) < 4.5 * 2.5 / np.sqrt(50)
+
+
+tables = arrays(np.int64, (3, 4), elements=st.integers(0, 20)).filter(lambda table: table.sum() > 0)
+
+
+@given(tables)
+def test_information_is_the_entropies_less_the_joint_one(table: np.ndarray) -> None:
+    def entropy(counts: np.ndarray) -> float:
+        shares = [count / counts.sum() for count in counts.flatten() if count]
+        return float(-sum(share * np.log2(share) for share in shares))
+
+    expected = entropy(table.sum(0)) + entropy(table.sum(1)) - entropy(table)
+    assert mutual_information_bits(table) == pytest.approx(expected, abs=1e-9)
+
+
+@given(tables)
+def test_association_is_scipy_s(table: np.ndarray) -> None:
+    kept = table[table.any(1)][:, table.any(0)]
+    expected = association(kept, method="cramer") if min(kept.shape) > 1 else 0.0
+    assert cramers_v(table) == pytest.approx(expected, abs=1e-9)
+
+
+# Clips with several signs: those with one and noise around it, and only who reads the right sign finds them.
+
+
+def test_one_sign_is_the_default_and_its_plan_is_that_of_before_there_were_more() -> None:
+    """The digest goes into `planted.json`: with another one no corpus that is written already could be gone on with."""
+    plan = plan_corpus("scene_text", 0.5, 120, seed=3)
+    assert page_of(plan)["digest"] == "4a2a1af2ae6f1de572d5a9bbd234d32adc31286c3efce29f718ad0ca067bf459"
+    assert plan == plan_corpus("scene_text", 0.5, 120, seed=3, settings=PlantSettings(signs=1))
+
+
+@given(group=st.integers(2, 6), signs=st.integers(2, 3), strength=st.sampled_from((0.0, 0.5, 1.0)))
+@limits(max_examples=20)
+def test_a_clip_with_several_signs_is_that_of_one_sign_with_noise_before_and_after(
+    group: int, signs: int, strength: float
+) -> None:
+    asked = PlantSettings(group=group, signs=signs)
+    several = plan_corpus("scene_text", strength, 80, settings=asked).clips
+    one = plan_corpus("scene_text", strength, 80, settings=replace(asked, signs=1)).clips
+    for clip, plain in zip(several, one, strict=True):
+        shown = clip.scene.signs
+        assert replace(clip.scene, signs=()) == replace(plain.scene, signs=())
+        assert clip.shot.captions == plain.shot.captions
+        assert len({sign.text for sign in shown}) == len(shown) == signs
+        assert shown[clip.shot.named_sign].text == plain.scene.signs[0].text
+        assert len({replace(sign, text="", start_s=0.0, end_s=0.0) for sign in shown}) == 1
+        moments = (np.arange(30 * signs) + 0.5) * clip.scene.duration_s / (30 * signs)
+        up = [[n for n, sign in enumerate(shown) if sign.is_up(t)] for t in moments]
+        assert up == [[n] for n in range(signs) for _ in range(30)]
+
+
+@given(group=st.integers(2, 6), signs=st.integers(2, 3))
+@limits(max_examples=10)
+def test_the_named_word_is_on_no_other_clip_of_its_group(group: int, signs: int) -> None:
+    clips = plan_corpus("scene_text", 1.0, 120, settings=PlantSettings(group=group, signs=signs)).split("train")
+    for start in range(0, len(clips), group):
+        fellows = clips[start : start + group]
+        for clip in fellows:
+            word = clip.scene.signs[clip.shot.named_sign].text
+            assert [word in {sign.text for sign in other.scene.signs} for other in fellows].count(True) == 1
+            assert all(word.lower() in caption.text for caption in clip.shot.captions)
+            noise = {sign.text.lower() for sign in clip.scene.signs} - {word.lower()}
+            assert not any(other in caption.text.split() for other in noise for caption in clip.shot.captions)
+
+
+def test_the_named_sign_is_at_any_place_in_the_time() -> None:
+    clips = plan_corpus("scene_text", 0.9, 600, settings=PlantSettings(signs=3)).clips
+    shares = np.bincount([clip.shot.named_sign for clip in clips], minlength=3) / len(clips)
+    assert np.abs(shares - 1 / 3).max() < 4 * np.sqrt(2 / 9 / len(clips)), "within four standard errors of a third"
+
+
+def test_a_clip_has_the_classes_of_all_its_words_and_a_caption_that_of_the_one_it_names() -> None:
+    plan = plan_corpus("scene_text", 0.5, 80, settings=PlantSettings(signs=3))
+    corpus = corpus_of(plan)
+    number: dict[str, int] = {}
+    named = dict(zip(corpus.captions["clip_id"], corpus.captions["noun_classes"], strict=True))
+    assert corpus.clips["word"].to_list() == [clip.scene.signs[clip.shot.named_sign].text for clip in plan.clips]
+    for clip, word, nouns in zip(plan.clips, corpus.clips["word"], corpus.clips["noun_classes"], strict=True):
+        said = named[clip.clip_id]
+        assert len(nouns) == 1 + 3 and nouns[0] == said[0], "the colour first"
+        for sign, class_of in zip(clip.scene.signs, nouns[1:], strict=True):
+            assert number.setdefault(sign.text, class_of) == class_of
+        assert list(said[1:]) == ([number[word]] if clip.shot.follows else [])
+    assert len(set(number.values())) == len(number) == 8
+
+
+@pytest.mark.parametrize("signs", [1, 3])
+def test_the_best_degree_of_a_caption_that_names_a_word_is_that_of_its_number_of_signs(signs: int) -> None:
+    plan = plan_corpus("scene_text", 1.0, 40, settings=PlantSettings(signs=signs))
+    clips = plan.split("train")
+    corpus = select(corpus_of(plan), split="train")
+    degrees = class_relevance(corpus, [clip.caption_ids[0] for clip in clips], [clip.clip_id for clip in clips])
+    found = degrees.block(slice(0, len(clips)), slice(0, len(clips)))
+    assert found.diagonal() == pytest.approx([(1 + 2 / (signs + 1)) / 2] * len(clips))
+    assert found.max() == found.diagonal()[0]
+
+
+def test_every_word_is_seen_by_sparse_frames_and_in_the_table_of_texts() -> None:
+    plan = plan_corpus("scene_text", 0.9, 40, settings=PlantSettings(signs=3))
+    texts = _texts(plan)
+    assert texts is not None and texts.height == 3 * len(plan.clips)
+    for row, clip in enumerate(plan.clips):
+        seen = [words_read(clip, float(time_s)) for time_s in frame_times(clip.scene, "6 midpoints")]
+        words = [sign.text for sign in clip.scene.signs]
+        assert seen == [(word,) for word in words for _ in range(2)]
+        said = texts[3 * row : 3 * row + 3]
+        assert said["text"].to_list() == words and said["clip_id"].unique().to_list() == [clip.clip_id]
+        frames = [n for start, end in zip(said["start_frame"], said["end_frame"], strict=True) for n in (start, end)]
+        assert frames == sorted(frames) and (frames[0], frames[-1]) == (0, clip.scene.frame_count - 1)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.shifts.world import PERTURBATIONS, subject_of
+from benchmarks.shifts.measure import PERTURBATIONS, subject_of
 from evenreel.edits.corruptions import (
     GREY,
     Original,

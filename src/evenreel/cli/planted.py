@@ -94,7 +94,7 @@ class PlantOptions:
         return plan_corpus(cast("BiasName", self.bias), self.strength, self.clips, self.seed, settings)
 
     def _hardness(self) -> float:
-        from evenreel.planted.harder import HARD
+        from evenreel.planted.biases import HARD
 
         try:
             return HARD if self.difficulty == "hard" else float(self.difficulty)

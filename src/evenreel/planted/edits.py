@@ -1,30 +1,132 @@
 """Edits of a planted corpus that change one thing in its clips or captions and leave everything else as it was.
 
 Replacements are independent of everything else: another background, shape, activity or annotator is drawn at random, so
-that an edited clip is as likely as any other of the test split.
+that an edited clip is as likely as any other of the test split. Misleading signs and voices say what a caption of
+another clip names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from math import inf
 from zlib import crc32
 
 import numpy as np
 
-from evenreel.corpus.counterparts import OVERLAY, OVERLAYS, VOICEOVER, VOICEOVERS
+from evenreel.corpus.counterparts import OVERLAY, OVERLAYS, VOICEOVER, VOICEOVERS, assign_distractors
 from evenreel.errors import UsageError
-from evenreel.language.wording import SOMETHING
-from evenreel.planted.captions import any_of
-from evenreel.planted.overlay import marked, overlaid
+from evenreel.language.wording import SOMETHING, babbled, scrambled
+from evenreel.planted.biases import Sentence
 from evenreel.planted.plan import PlantedClip, PlantedCorpus, Split
-from evenreel.planted.scenes import Part, Scene
-from evenreel.planted.shots import Sentence
+from evenreel.planted.scenes import Part, Scene, SignBoard, any_of
 from evenreel.planted.vocabulary import activities, backgrounds, colours, habits_beside, shapes
-from evenreel.planted.voiceover import marked_by_voice, voiced_over
+from evenreel.planted.voices import SpokenSentence
+from evenreel.speech.synthesis import VOICES
 
-_SEEDS = 2**32
+_SIGNS, _VOICES = 1_000, 2_000
+"""Set the streams of these draws apart from those of other edits."""
+
+
+_PLAIN = SignBoard("")
+"""Look of the sign on a clip whose own word is said, not written."""
+
+
+def overlaid(plan: PlantedCorpus, edit: str) -> tuple[PlantedClip, ...]:
+    """Return the test clips with a second, misleading sign, shown throughout at the other edge of the picture.
+
+    Args:
+        plan: planned corpus of `scene_text`, with captions that name a word.
+        edit: name of the edit, one of `evenreel.corpus.distractors.OVERLAYS`.
+    """
+    clips, distractors = plan.split("test"), overlay_distractors(plan)
+    random = np.random.default_rng([plan.seed, _SIGNS, 1])
+    words = [_named_word(distractors[clip.clip_id]) for clip in clips]
+    said = words if edit == OVERLAY else [scrambled(word, random) for word in words]
+    return tuple(_with_sign(clip, word) for clip, word in zip(clips, said, strict=True))
+
+
+def overlay_distractors(plan: PlantedCorpus) -> Mapping[str, PlantedClip]:
+    """Assign each test clip the clip (distractor) whose word goes on its overlay, by clip id.
+
+    The distractor has another colour or background, and no caption of the clip's own group names its word: so an
+    overlay never makes a clip a right answer to captions of its distractor or its group.
+    """
+    by_id = {clip.clip_id: clip for clip in plan.split("test")}
+    able = [name for name, clip in by_id.items() if any("word" in caption.names for caption in clip.shot.captions)]
+    if not able:
+        raise UsageError(
+            f"An overlay says a word that another clip's caption names, and test captions of {plan.bias!r} at strength "
+            f"{plan.strength:g} name none; take 'scene_text' at a strength above 0."
+        )
+
+    taken: dict[str, set[str]] = defaultdict(set)
+    for name in able:
+        taken[_group_id(by_id[name])].add(_named_word(by_id[name]))
+
+    def fits(carrier: str, distractor: str) -> bool:
+        own, other = by_id[carrier], by_id[distractor]
+        told = {*own.shot.words, *taken[_group_id(own)]}
+        return _appearance(own) != _appearance(other) and _named_word(other) not in told
+
+    dealt = assign_distractors([*by_id], able, fits, np.random.default_rng([plan.seed, _SIGNS]))
+    return {carrier: by_id[distractor] for carrier, distractor in dealt.items()}
+
+
+def _with_sign(clip: PlantedClip, word: str) -> PlantedClip:
+    scene = clip.scene
+    own = scene.signs[0] if scene.signs else _PLAIN
+    sign = replace(own, text=word, y=1 - own.y, start_s=0.0, end_s=inf)
+    return replace(clip, shot=replace(clip.shot, scene=replace(scene, signs=(*scene.signs, sign))))
+
+
+def _named_word(clip: PlantedClip) -> str:
+    return clip.shot.named_word or ""
+
+
+def _group_id(clip: PlantedClip) -> str:
+    return clip.clip_id.rpartition("_")[0]
+
+
+def _appearance(clip: PlantedClip) -> tuple[str, str]:
+    """What captions of `scene_text` name beside the word."""
+    return clip.scene.subject.colour, clip.scene.background
+
+
+def voiced_over(plan: PlantedCorpus, edit: str) -> tuple[PlantedClip, ...]:
+    """Return the test clips with a misleading voice, after what they say themselves.
+
+    Args:
+        plan: planned corpus of any bias.
+        edit: `voiceover`: the first caption of another clip is said; `voiceover-control`: syllables in its place.
+    """
+    clips, distractors = plan.split("test"), voiceover_distractors(plan)
+    voices, letters = (np.random.default_rng([plan.seed, _VOICES, stream]) for stream in (1, 2))
+    voiced = []
+    for clip in clips:
+        text, voice = distractors[clip.clip_id].shot.captions[0].text, any_of(voices, VOICES)
+        said = SpokenSentence(text if edit == VOICEOVER else babbled(text, letters), voice)
+        scene = replace(clip.scene, spoken=(*clip.scene.spoken, said))
+        voiced.append(replace(clip, shot=replace(clip.shot, scene=scene)))
+    return tuple(voiced)
+
+
+def voiceover_distractors(plan: PlantedCorpus) -> Mapping[str, PlantedClip]:
+    """Assign each test clip the clip (distractor) whose first caption is said over it, by clip id.
+
+    Something that the caption names and that is seen is otherwise in the clip, so that it never becomes an answer.
+    """
+    by_id = {clip.clip_id: clip for clip in plan.split("test")}
+
+    def fits(carrier: str, distractor: str) -> bool:
+        own, other = (by_id[name].scene.attributes for name in (carrier, distractor))
+        names = by_id[distractor].shot.captions[0].names
+        return any(own[name] != other[name] for name in names if name in own)
+
+    dealt = assign_distractors([*by_id], [*by_id], fits, np.random.default_rng([plan.seed, _VOICES]))
+    return {carrier: by_id[distractor] for carrier, distractor in dealt.items()}
 
 
 def edited(plan: PlantedCorpus, edit: str, split: Split = "test") -> PlantedCorpus:
@@ -67,7 +169,10 @@ def described(plan: PlantedCorpus, edit: str) -> PlantedCorpus:
         UsageError: there is no such edit of such a corpus.
     """
     if edit in LENDING:
-        return replace(plan, clips=LENDING[edit](plan))
+        field, distractors = LENDING[edit]
+        lent = distractors(plan)
+        clips = (replace(clip, **{field: lent[clip.clip_id].clip_id}) for clip in plan.split("test"))  # type: ignore[arg-type]
+        return replace(plan, clips=tuple(clips))
     changes_clips = edit in CLIP_EDITS or edit in MISLEADING
     return replace(plan, clips=plan.split("test")) if changes_clips else edited(plan, edit)
 
@@ -95,10 +200,6 @@ def _another(random: np.random.Generator, names: Sequence[str], own: str) -> str
     return any_of(random, [name for name in names if name != own])
 
 
-def _swap_background(scene: Scene, random: np.random.Generator) -> Scene:
-    return replace(scene, background=_another(random, tuple(backgrounds()), scene.background))
-
-
 def _swap_entity(scene: Scene, random: np.random.Generator) -> Scene:
     """Another shape in another colour, where it was."""
     subject = scene.subject
@@ -107,16 +208,8 @@ def _swap_entity(scene: Scene, random: np.random.Generator) -> Scene:
     return replace(scene, entities=(replace(subject, shape=shape, colour=colour), *scene.entities[1:]))
 
 
-def _swap_motion(scene: Scene, random: np.random.Generator) -> Scene:
-    return replace(scene, activity=_another(random, tuple(activities()), scene.activity))
-
-
 def _leave_out(scene: Scene, _: np.random.Generator, part: Part) -> Scene:
     return replace(scene, without=scene.without | {part})
-
-
-def _take_again(scene: Scene, random: np.random.Generator) -> Scene:
-    return replace(scene, seed=int(random.integers(_SEEDS)))
 
 
 def _parts(caption: Sentence) -> tuple[str, str, str]:
@@ -144,46 +237,36 @@ def _write_as_annotator(caption: Sentence, random: np.random.Generator, annotato
     return replace(caption, text=habit.format(caption=content), annotator=annotator)
 
 
-def _remove_style(caption: Sentence, _: np.random.Generator, __: Sentence) -> Sentence:
-    return replace(caption, text=_parts(caption)[1])
-
-
 def _swap_style(caption: Sentence, random: np.random.Generator, _: Sentence) -> Sentence:
     own = _annotator(caption)
     return _write_as_annotator(caption, random, _another(random, tuple(habits_beside(own)), own))
 
 
-def _remove_content(caption: Sentence, _: np.random.Generator, __: Sentence) -> Sentence:
-    return _replace_content(caption, SOMETHING)
-
-
-def _swap_content(caption: Sentence, _: np.random.Generator, other: Sentence) -> Sentence:
-    return _replace_content(caption, _parts(other)[1])
-
-
-def _write_again(caption: Sentence, random: np.random.Generator, _: Sentence) -> Sentence:
-    return _write_as_annotator(caption, random, _annotator(caption))
-
-
 CLIP_EDITS: dict[str, Callable[[Scene, np.random.Generator], Scene]] = {
-    "background-swapped": _swap_background,
+    "background-swapped": lambda scene, random: replace(
+        scene, background=_another(random, tuple(backgrounds()), scene.background)
+    ),
     "background-removed": partial(_leave_out, part="background"),
     "entity-swapped": _swap_entity,
     "entity-removed": partial(_leave_out, part="entity"),
-    "motion-swapped": _swap_motion,
+    "motion-swapped": lambda scene, random: replace(
+        scene, activity=_another(random, tuple(activities()), scene.activity)
+    ),
     "motion-removed": partial(_leave_out, part="motion"),
-    "control": _take_again,
+    "control": lambda scene, random: replace(scene, seed=int(random.integers(2**32))),
 }
 """What becomes of a scene, by the name of the edit."""
 
+
 CAPTION_EDITS: dict[str, Callable[[Sentence, np.random.Generator, Sentence], Sentence]] = {
-    "style-removed": _remove_style,
+    "style-removed": lambda caption, _, __: replace(caption, text=_parts(caption)[1]),
     "style-swapped": _swap_style,
-    "content-removed": _remove_content,
-    "content-swapped": _swap_content,
-    "caption-control": _write_again,
+    "content-removed": lambda caption, _, __: _replace_content(caption, SOMETHING),
+    "content-swapped": lambda caption, _, other: _replace_content(caption, _parts(other)[1]),
+    "caption-control": lambda caption, random, _: _write_as_annotator(caption, random, _annotator(caption)),
 }
 """What becomes of a caption, by the name of the edit; it may borrow of one of another clip."""
+
 
 MISLEADING: dict[str, Callable[[PlantedCorpus, str], tuple[PlantedClip, ...]]] = {
     **dict.fromkeys(OVERLAYS, overlaid),
@@ -191,8 +274,9 @@ MISLEADING: dict[str, Callable[[PlantedCorpus, str], tuple[PlantedClip, ...]]] =
 }
 """Test clips with misleading words on a sign or in a voice, or their control, by the name of the edit."""
 
-LENDING: dict[str, Callable[[PlantedCorpus], tuple[PlantedClip, ...]]] = {
-    OVERLAY: marked,
-    VOICEOVER: marked_by_voice,
+
+LENDING: dict[str, tuple[str, Callable[[PlantedCorpus], Mapping[str, PlantedClip]]]] = {
+    OVERLAY: ("overlay_of", overlay_distractors),
+    VOICEOVER: ("voiceover_of", voiceover_distractors),
 }
-"""Test clips as they are, each with the id of the clip that lends it words, by the name of the edit."""
+"""The field of a clip that has the id of the clip that lends it words, and all that lend, by the name of the edit."""

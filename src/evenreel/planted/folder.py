@@ -1,4 +1,7 @@
-"""Writer of a planned corpus: mp4 files, the corpus tables, and `planted.json`, which says what was planted."""
+"""A planned corpus as tables, statistics and a folder of files, and whether its bias was admitted as a benchmark.
+
+`planted.json` says what was planted. Measurements that the package ships are made by `benchmarks/evidence`.
+"""
 
 from __future__ import annotations
 
@@ -9,41 +12,303 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import asdict, fields
-from functools import partial
+from dataclasses import asdict, dataclass, field, fields
+from functools import cache, partial
 from hashlib import sha256
+from importlib.resources import files
 from itertools import groupby
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
 from evenreel.config import usable_cores
-from evenreel.corpus import save_corpus, save_texts
+from evenreel.corpus import make_corpus, save_corpus, save_texts
+from evenreel.corpus.counterparts import OVERLAY_OF, VOICEOVER_OF
 from evenreel.corpus.on_screen import make_texts
 from evenreel.documents import parse_json
 from evenreel.errors import CorpusError
 from evenreel.files import write_durably
 from evenreel.media.workers import safe_path
-from evenreel.planted.biases import bias_text
+from evenreel.planted.biases import LENGTHS, BiasName, Harder, PlantSettings, Sentence, bias_text, harder_texts
+from evenreel.planted.draw import scene_bytes
 from evenreel.planted.edits import described, edited
-from evenreel.planted.harder import harder_texts
-from evenreel.planted.plan import PlantedClip, PlantedCorpus
-from evenreel.planted.readings import reading, stretch_of
+from evenreel.planted.features import reading, stretch_of
+from evenreel.planted.plan import SPLITS, PlantedClip, PlantedCorpus, Split, plan_corpus
 from evenreel.planted.scenes import Scene, SignBoard
-from evenreel.planted.statistics import planted_statistics
-from evenreel.planted.tables import CLIPS_FOLDER, clip_path, corpus_of
-from evenreel.planted.vocabulary import data_text, spoken_text
-from evenreel.planted.write import scene_bytes
+from evenreel.planted.vocabulary import (
+    activities,
+    annotators,
+    backgrounds,
+    colours,
+    data_text,
+    shapes,
+    sizes,
+    spoken_text,
+)
+from evenreel.types import CAMERA, Corpus, Shown
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
     from evenreel.planted.voices import Recordings
 
+
+CLIPS_FOLDER = "clips"
+
+
+VERBS = ("activity", "shape", "background")
+
+
+def corpus_of(plan: PlantedCorpus) -> Corpus:
+    """Make the corpus of a planned corpus: clips and captions, with the planted truth in further columns.
+
+    Classes are those of activity, shape, colour, background and the word on the sign that captions of the corpus name.
+    The verb is the first of activity, shape and background among them, the others are nouns: so a clip always has one,
+    and a degree of 1 (`evenreel.corpus.class_relevance`) means that a clip shows what the caption names and that the
+    caption leaves nothing out. One that leaves something out reaches 1/2 where it is the verb (captions of `textual`
+    without the shape) and 3/4 where it is one of two nouns (captions of `scene_text` without the word): there, a clip
+    shows all that the caption names where its classes contain the caption's.
+
+    A clip with several signs has the class of every word on them, a caption that of the one it names: such a clip too
+    answers where its classes contain the caption's, and with N signs the degree of the best is (1 + 2 / (N + 1)) / 2.
+
+    Columns after the standard ones: `follows` (the clip agrees with what is planted, empty where that has no meaning),
+    the five attributes and the `word` of its sign, of several that which captions name; of captions, their `annotator`.
+    Where words are spoken, `word_in` (`sign` or `speech`: where the word is), `spoken` (the sentence that is said) and
+    `spoken_start_s`. After the edit `overlay`, `overlay_of`: the clip whose word is on the misleading sign; after
+    `voiceover`, `voiceover_of`: the clip whose caption a voice says.
+    """
+    return make_corpus(
+        pl.DataFrame(
+            [_clip_row(clip, spoken=plan.settings.spoken > 0) for clip in plan.clips], infer_schema_length=None
+        ),
+        pl.DataFrame(
+            [
+                _caption_row(clip, name, sentence)
+                for clip in plan.clips
+                for name, sentence in zip(clip.caption_ids, clip.shot.captions, strict=True)
+            ],
+            infer_schema_length=None,
+        ),
+    )
+
+
+def clip_path(clip: PlantedClip) -> str:
+    """Return the path of a planted clip's file, relative to the folder of its corpus."""
+    return f"{CLIPS_FOLDER}/{clip.clip_id}.mp4"
+
+
+def _clip_row(clip: PlantedClip, *, spoken: bool) -> dict[str, object]:
+    scene, shot = clip.scene, clip.shot
+    verbs, nouns = _classes(clip, shot.names, shot.words)
+    said = None if shot.said is None else scene.spoken[0]
+    of_speech = {
+        "word_in": "sign" if said is None else "speech",
+        "spoken": said and said.text,
+        "spoken_start_s": said and said.start_s,
+    }
+    return {
+        "clip_id": clip.clip_id,
+        "path": clip_path(clip),
+        "start_s": 0.0,
+        "end_s": scene.frame_count / scene.fps,
+        "frame_count": scene.frame_count,
+        "fps": float(scene.fps),
+        "split": clip.split,
+        "domain": shot.domain,
+        "source": shot.source,
+        "pair_id": clip.pair_id,
+        "verb_classes": verbs,
+        "noun_classes": nouns,
+        "follows": shot.follows,
+        **scene.attributes,
+        "word": shot.named_word,
+        **(of_speech if spoken else {}),
+        **({OVERLAY_OF: clip.overlay_of} if clip.overlay_of else {}),
+        **({VOICEOVER_OF: clip.voiceover_of} if clip.voiceover_of else {}),
+    }
+
+
+def _caption_row(clip: PlantedClip, caption_id: str, sentence: Sentence) -> dict[str, object]:
+    verbs, nouns = _classes(clip, sentence.names, [clip.shot.named_word])
+    return {
+        "caption_id": caption_id,
+        "clip_id": clip.clip_id,
+        "text": sentence.text,
+        "verb_classes": verbs,
+        "noun_classes": nouns,
+        "annotator": sentence.annotator,
+    }
+
+
+def _classes(clip: PlantedClip, names: Sequence[str], words: Sequence[str | None]) -> tuple[list[int], list[int]]:
+    """Numbers of the verb and of the nouns; `words` are those on signs or said, for the name `word`."""
+    verb = next(name for name in VERBS if name in clip.shot.names)
+    values, number = clip.scene.attributes, _class_numbers()
+    numbers = {name: number[name, values[name]] for name in names if name != "word"}
+    verbs = [numbers.pop(verb)] if verb in names else []
+    return verbs, [*numbers.values(), *(number["word", word] for word in words if word and "word" in names)]
+
+
+@cache
+def _class_numbers() -> dict[tuple[str, str], int]:
+    """A number for each value of each attribute."""
+    values = {
+        "activity": tuple(activities()),
+        "shape": shapes(),
+        "colour": tuple(colours()),
+        "background": tuple(backgrounds()),
+        "size": tuple(sizes()),
+        "word": tuple(shape.upper() for shape in shapes()),
+    }
+    pairs = [(attribute, value) for attribute, names in values.items() for value in names]
+    return {pair: number for number, pair in enumerate(pairs)}
+
+
+@dataclass(frozen=True)
+class PlantedStatistics(Shown):
+    """Strength of a planted bias in one split of a corpus, as counted.
+
+    Attributes:
+        split: name of the split.
+        count: number of clips, or of captions where the bias is in them.
+        planted_share: share of `count`, 0 to 1, that shows what the bias plants. By bias, `visual` or `length`: clips
+            with the background or length paired with their shape or activity; `textual`: captions by the annotator
+            paired with the shape, or, where test captions are by new annotators, by any of those in training; `source`:
+            generated clips; `domain`: clips of the source domain; else clips of a group that differs in its on-screen
+            word alone. Where things are paired it is above 0 by chance.
+        association: Cramer's V of the two things that the bias pairs, 0 for none to 1; None where it pairs nothing.
+        information_bits: mutual information of the two things, in bits.
+        chance_bits: mean mutual information of independent things in a sample of this size, in bits.
+        mean_length_s: mean length of the clips, in seconds.
+        lengths_s: mean length of clips by activity, in seconds, for `length`.
+    """
+
+    split: Split
+    count: int
+    planted_share: float
+    association: float | None
+    information_bits: float | None
+    chance_bits: float | None
+    mean_length_s: float
+    lengths_s: dict[str, float]
+
+
+def planted_statistics(plan: PlantedCorpus) -> tuple[PlantedStatistics, ...]:
+    """Compute statistics of a planted bias in each split that has clips.
+
+    >>> from evenreel.planted import plan_corpus
+    >>> train, val, test = planted_statistics(plan_corpus("visual", 1.0, clips=400))
+    >>> train.planted_share, train.association, round(test.planted_share, 1)
+    (1.0, 1.0, 0.1)
+    """
+    return tuple(_of_split(plan, name) for name in SPLITS if plan.split(name))
+
+
+def cramers_v(table: NDArray[np.int64]) -> float:
+    """Compute Cramer's V, an association of 0 to 1, of a table of counts (1946): sqrt(chi2 / (n min(r - 1, c - 1))).
+
+    >>> cramers_v(np.array([[5, 0], [0, 5]])), cramers_v(np.array([[5, 5], [5, 5]]))
+    (1.0, 0.0)
+    """
+    table = table[table.any(axis=1)][:, table.any(axis=0)]
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+    chi_square = ((table - expected) ** 2 / expected).sum()
+    freedom = min(table.shape) - 1
+    return float(np.sqrt(chi_square / (table.sum() * freedom))) if freedom else 0.0
+
+
+def mutual_information_bits(table: NDArray[np.int64]) -> float:
+    """Compute the mutual information of a table's rows and columns: sum p(r, c) log2(p(r, c) / (p(r) p(c))), in bits.
+
+    >>> mutual_information_bits(np.array([[5, 0], [0, 5]]))
+    1.0
+    """
+    joint = table / table.sum()
+    apart = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+    there = joint > 0
+    return float((joint[there] * np.log2(joint[there] / apart[there])).sum())
+
+
+def chance_bits(table: NDArray[np.int64]) -> float:
+    """Compute the mutual information that independent things have by chance, (r - 1)(c - 1) / (2 n ln 2), in bits.
+
+    (Miller 1955; n is the sum of the table of counts, r and c its numbers of rows and columns.)
+    """
+    rows, columns = int(table.any(axis=1).sum()), int(table.any(axis=0).sum())
+    return float((rows - 1) * (columns - 1) / (2 * table.sum() * np.log(2)))
+
+
+def _of_split(plan: PlantedCorpus, split: Split) -> PlantedStatistics:
+    clips = plan.split(split)
+    pairs = [pair for clip in clips for pair in _pairs(plan, clip)]
+    table = _table(pairs) if pairs else None
+    agreeing = [_agrees(plan, *pair) for pair in pairs] or [_is_planted(plan, clip) for clip in clips]
+    return PlantedStatistics(
+        split=split,
+        count=len(agreeing),
+        planted_share=float(np.mean(agreeing)),
+        association=None if table is None else cramers_v(table),
+        information_bits=None if table is None else mutual_information_bits(table),
+        chance_bits=None if table is None else chance_bits(table),
+        mean_length_s=float(np.mean([clip.scene.duration_s for clip in clips])),
+        lengths_s=_lengths(clips) if plan.bias == "length" else {},
+    )
+
+
+def _pairs(plan: PlantedCorpus, clip: PlantedClip) -> list[tuple[str, str]]:
+    """What the bias pairs, as a clip shows it: nothing for biases without partners."""
+    scene = clip.scene
+    if plan.bias == "visual":
+        return [(scene.subject.shape, scene.background)]
+    if plan.bias == "textual":
+        return [(scene.subject.shape, caption.annotator or "") for caption in clip.shot.captions]
+    if plan.bias == "length":
+        short = scene.duration_s <= plan.settings.short_s[1]
+        return [(scene.activity, LENGTHS[0 if short else 1])]
+    return []
+
+
+def _agrees(plan: PlantedCorpus, first: str, second: str) -> bool:
+    return second in annotators() if plan.settings.harder.new_annotators else plan.partners[first] == second
+
+
+def _is_planted(plan: PlantedCorpus, clip: PlantedClip) -> bool:
+    if plan.bias == "source":
+        return clip.shot.source != CAMERA
+    return clip.shot.domain == "source" if plan.bias == "domain" else bool(clip.shot.follows)
+
+
+def _table(pairs: Sequence[tuple[str, str]]) -> NDArray[np.int64]:
+    """How often each first goes with each second."""
+    firsts, rows = np.unique([first for first, _ in pairs], return_inverse=True)
+    seconds, columns = np.unique([second for _, second in pairs], return_inverse=True)
+    table = np.zeros((len(firsts), len(seconds)), dtype=np.int64)
+    np.add.at(table, (rows, columns), 1)
+    return table
+
+
+def _lengths(clips: Sequence[PlantedClip]) -> dict[str, float]:
+    lengths: dict[str, list[float]] = {}
+    for clip in clips:
+        lengths.setdefault(clip.scene.activity, []).append(clip.scene.duration_s)
+    return {activity: float(np.mean(lengths[activity])) for activity in sorted(lengths)}
+
+
 ClipsDone = Callable[[int, int], object]
+
+
 PAGE = "planted.json"
+
+
 CONTENT = ("clips.parquet", "captions.parquet", "texts.parquet", CLIPS_FOLDER)
+
+
 RENDERER = 1
 """Version of the renderer: clips of another one are not mixed with these."""
 
@@ -89,7 +354,9 @@ def write_corpus(
         _claim(folder, page_of(plan, edit))
         missing = [clip for clip in shown.clips if not (folder / clip_path(clip)).is_file()]
         jobs = [partial(_render_clip, folder / clip_path(clip), clip.scene, recordings) for clip in missing]
-        _render(jobs, workers or usable_cores(), _counting(progress, len(plan.clips), len(missing)))
+        tell, there = progress or (lambda rendered, total: None), len(plan.clips) - len(missing)
+        tell(there, len(plan.clips))
+        _render(jobs, workers or usable_cores(), lambda rendered: tell(there + rendered, len(plan.clips)))
     except OSError as error:
         raise CorpusError(
             f"The planted corpus cannot be written to {folder} ({error.strerror or error}). Clips that were finished "
@@ -112,6 +379,7 @@ def page_of(plan: PlantedCorpus, edit: str | None = None) -> dict[str, Any]:
     left_out = {"harder"} if spoken else {"harder", "spoken"}
     settings = {name: value for name, value in asdict(plan.settings).items() if name not in left_out}
     told = ", ".join(f"{one.name}={getattr(plan, one.name)!r}" for one in fields(plan))
+    said = "".join(f"{clip.clip_id}{clip.scene.spoken}" for clip in plan.clips if clip.scene.spoken)
     return {
         "renderer": RENDERER,
         "bias": plan.bias,
@@ -122,16 +390,9 @@ def page_of(plan: PlantedCorpus, edit: str | None = None) -> dict[str, Any]:
         "partners": plan.partners,
         "settings": {**settings, **harder.changed},
         "statistics": [asdict(each) for each in planted_statistics(plan)],
-        "digest": sha256(
-            (f"PlantedCorpus({told})" + _said_text(plan) + (edit or "") + data_text()).encode()
-        ).hexdigest(),
+        "digest": sha256(f"PlantedCorpus({told}){said}{edit or ''}{data_text()}".encode()).hexdigest(),
         **({"edit": edit} if edit else {}),
     }
-
-
-def _said_text(plan: PlantedCorpus) -> str:
-    """What clips say, with their ids; empty where none says anything."""
-    return "".join(f"{clip.clip_id}{clip.scene.spoken}" for clip in plan.clips if clip.scene.spoken)
 
 
 def _claim(folder: Path, content: dict[str, Any]) -> None:
@@ -156,14 +417,6 @@ def _check_page(page: Path, content: dict[str, Any]) -> None:
             f"{page.parent} holds a planted corpus of another bias, strength, seed, size, edit or version; "
             "choose another folder, or delete this one first."
         )
-
-
-def _counting(progress: ClipsDone | None, total: int, missing: int) -> Callable[[int], object]:
-    there = total - missing
-    if progress is None:
-        return lambda rendered: None
-    progress(there, total)
-    return lambda rendered: progress(there + rendered, total)
 
 
 def _render(renderings: Sequence[Callable[[], None]], workers: int, done: Callable[[int], object]) -> None:
@@ -213,3 +466,93 @@ def _text_rows(clip: PlantedClip, sign: SignBoard) -> list[dict[str, object]]:
     runs = groupby(frames, lambda number: reading(clip, sign, stretch_of(scene, number / scene.fps)))
     read = [(text, list(run)) for text, run in runs if text]
     return [{"clip_id": clip.clip_id, "text": text, "start_frame": run[0], "end_frame": run[-1]} for text, run in read]
+
+
+SHIPPED = Path(str(files("evenreel.planted").joinpath("admission.json")))
+"""File in the package that `python -m benchmarks.evidence --save-admissions` writes."""
+
+
+FEW_CLIPS = 40
+"""Clips of a plan that stands for its world."""
+
+
+@dataclass(frozen=True)
+class Admission(Shown):
+    """Measurements of a planted bias at one strength, by which it is admitted or not.
+
+    Attributes:
+        bias: name of the bias.
+        strength: strength of the bias in training, 0 to 1.
+        world: renderer and digest of what was rendered, see `world_of`.
+        seeds: seeds of the corpora and trainings.
+        clips: number of clips of each corpus, in all splits.
+        steps: number of steps of each training.
+        means: mean R@1 of each row (baseline, oracle, ...), in percent.
+        rules: figure of each rule of admission, in words, by its name.
+        broken: names of the rules that are not met.
+        harder: settings of a harder world that are not the default, by name.
+    """
+
+    bias: BiasName
+    strength: float
+    world: str
+    seeds: tuple[int, ...]
+    clips: int
+    steps: int
+    means: dict[str, float]
+    rules: dict[str, str]
+    broken: tuple[str, ...]
+    harder: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def admitted(self) -> bool:
+        """Whether every rule of admission is met."""
+        return not self.broken
+
+
+def admission_of(plan: PlantedCorpus) -> Admission | None:
+    """Return the measurements of a planned corpus's bias at its strength; None where there are none.
+
+    There are none either where the plan has settings of its own, other than those of a harder world, or where the
+    renderer has changed since.
+    """
+    harder = plan.settings.harder
+    if plan.settings != PlantSettings(harder=harder):
+        return None
+    world, key = world_of(plan.bias, plan.strength, harder), (plan.bias, plan.strength, harder.changed)
+    return next((one for one in read_admissions() if _key(one) == key and one.world == world), None)
+
+
+def admission_line(found: Admission | None) -> str:
+    """Return a line that says whether a bias was admitted."""
+    if found is None:
+        return "Admitted as a benchmark: not measured for this bias, strength and settings."
+    measured = f"at strength {found.strength:g}, seeds {', '.join(map(str, found.seeds))}"
+    if found.admitted:
+        return f"Admitted as a benchmark: yes ({measured})."
+    failed = "; ".join(f"{rule} ({found.rules[rule]})" for rule in found.broken)
+    return f"Admitted as a benchmark: no ({measured}); does not hold: {failed}."
+
+
+def world_of(bias: BiasName, strength: float, harder: Harder | None = None) -> str:
+    """Return an identifier of a planted world: the renderer's version, and a digest of what is planned by default."""
+    settings = PlantSettings(harder=harder or Harder())
+    return f"{RENDERER} {page_of(plan_corpus(bias, strength, FEW_CLIPS, settings=settings))['digest']}"
+
+
+def read_admissions() -> list[Admission]:
+    """Read the measurements of all planted biases and strengths."""
+    entries: list[dict[str, Any]] = json.loads(SHIPPED.read_text(encoding="utf-8"))
+    return [Admission(**{**one, "seeds": tuple(one["seeds"]), "broken": tuple(one["broken"])}) for one in entries]
+
+
+def save_admission(found: Admission) -> None:
+    """Save measurements of a planted bias, in place of earlier ones of the same bias, strength and settings."""
+    kept = [one for one in read_admissions() if _key(one) != _key(found)]
+    entries = sorted([*kept, found], key=lambda one: (one.bias, one.strength, sorted(one.harder.items())))
+    write_durably(SHIPPED, (json.dumps([asdict(one) for one in entries], indent=2) + "\n").encode())
+
+
+def _key(found: Admission) -> tuple[BiasName, float, dict[str, float]]:
+    """What one admission is of."""
+    return found.bias, found.strength, found.harder

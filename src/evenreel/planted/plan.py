@@ -11,10 +11,8 @@ import numpy as np
 
 from evenreel.documents import brief
 from evenreel.errors import UsageError
-from evenreel.planted.biases import BIASES, BiasName, partners
-from evenreel.planted.harder import check_harder
+from evenreel.planted.biases import BIASES, BiasName, PlantSettings, RandomStreams, Shot, World, check_harder, partners
 from evenreel.planted.scenes import Scene
-from evenreel.planted.shots import PlantSettings, RandomStreams, Shot, World
 from evenreel.types import CAMERA, Shown
 
 Split = Literal["train", "val", "test"]

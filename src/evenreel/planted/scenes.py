@@ -1,4 +1,4 @@
-"""Scenes: everything that a short rendered clip shows, as plain values, and drawing one at random."""
+"""Scenes: everything that a short rendered clip shows, as plain values, drawn at random; how it moves and looks."""
 
 from __future__ import annotations
 
@@ -7,17 +7,91 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
 import numpy as np
+from PIL import Image, ImageFilter
 
 from evenreel.errors import UsageError
-from evenreel.planted.look import PLAIN, Look
-from evenreel.planted.vocabulary import activities, backgrounds, colours, shapes, sign_styles, sign_words, sizes
+from evenreel.planted.vocabulary import Track, activities, backgrounds, colours, shapes, sign_styles, sign_words, sizes
 
 if TYPE_CHECKING:
     from evenreel.planted.voices import SpokenSentence
 
+
+Gains = tuple[float, float, float]
+
+
+LUMA = (0.2126, 0.7152, 0.0722)
+"""Weights of red, green and blue in the brightness of a pixel (ITU-R BT.709)."""
+
+
+MIDDLE = 127.5
+
+
+@dataclass(frozen=True)
+class Look:
+    """Colour grading, blur and resolution of all pictures of a clip; the default changes nothing.
+
+    Attributes:
+        gains: factors on red, green and blue, for a tint.
+        saturation: 0 is grey, 1 leaves the colours alone.
+        contrast: factor on the distance from middle grey, applied after the tint.
+        lift: number of 255 that is added to every channel after that, or one each for red, green and blue.
+        blur: radius of the softening, in picture heights.
+        resolution: share of the rows and columns that is kept before the picture is enlarged again.
+    """
+
+    gains: Gains = (1.0, 1.0, 1.0)
+    saturation: float = 1.0
+    contrast: float = 1.0
+    lift: float | Gains = 0.0
+    blur: float = 0.0
+    resolution: float = 1.0
+
+
+PLAIN = Look()
+
+
+def apply_look(picture: Image.Image, look: Look) -> Image.Image:
+    """Apply a look to a picture; the same picture is returned where the look changes nothing."""
+    if look.resolution != 1:
+        width, height = (max(1, round(side * look.resolution)) for side in picture.size)
+        picture = picture.resize((width, height), Image.Resampling.BILINEAR).resize(
+            picture.size, Image.Resampling.BILINEAR
+        )
+    if look.blur:
+        picture = picture.filter(ImageFilter.GaussianBlur(look.blur * picture.height))
+    matrix = colour_matrix(look)
+    return picture if matrix == colour_matrix(PLAIN) else picture.convert("RGB", matrix)
+
+
+def colour_matrix(look: Look) -> tuple[float, ...]:
+    """Return a look's colour grading as a matrix (3, 4), row by row, that maps (red, green, blue, 1) to graded colours.
+
+    >>> colour_matrix(Look())
+    (1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+    >>> colour_matrix(Look(contrast=0.5))[:4]
+    (0.5, 0.0, 0.0, 63.75)
+    """
+    lifts = look.lift if isinstance(look.lift, tuple) else (look.lift,) * 3
+    numbers: list[float] = []
+    for row, (gain, lift) in enumerate(zip(look.gains, lifts, strict=True)):
+        mixed = (
+            (1 - look.saturation) * weight + (look.saturation if column == row else 0.0)
+            for column, weight in enumerate(LUMA)
+        )
+        numbers += [look.contrast * gain * value for value in mixed]
+        numbers.append(MIDDLE * (1 - look.contrast) + lift)
+    return tuple(numbers)
+
+
 Item = TypeVar("Item")
+
+
 Part = Literal["background", "entity", "motion"]
+
+
 Face = Literal["plain", "bold", "typewriter"]
+
+
 FACES: tuple[Face, ...] = get_args(Face)
 
 
@@ -206,8 +280,8 @@ def sample_scene(rng: np.random.Generator, ranges: SceneRanges | None = None) ->
     duration_s = float(rng.uniform(*ranges.duration_s))
     scene = Scene(
         entities=(_sample_subject(rng),),
-        activity=_choose(rng, tuple(activities())),
-        background=_choose(rng, tuple(backgrounds())),
+        activity=any_of(rng, tuple(activities())),
+        background=any_of(rng, tuple(backgrounds())),
         distractors=int(rng.integers(ranges.distractors + 1)),
         shake=float(rng.uniform(0.005, 0.02)) if rng.random() < ranges.shake_share else 0.0,
         duration_s=duration_s,
@@ -223,9 +297,9 @@ def sample_scene(rng: np.random.Generator, ranges: SceneRanges | None = None) ->
 
 def _sample_subject(rng: np.random.Generator) -> Entity:
     return Entity(
-        shape=_choose(rng, shapes()),
-        colour=_choose(rng, tuple(colours())),
-        size=_choose(rng, tuple(sizes())),
+        shape=any_of(rng, shapes()),
+        colour=any_of(rng, tuple(colours())),
+        size=any_of(rng, tuple(sizes())),
         x=float(rng.uniform(-0.5, 0.5)),
         y=float(rng.uniform(-0.5, 0.5)),
         turns=float(rng.uniform(-0.08, 0.08)),
@@ -236,7 +310,7 @@ def _sample_sign(rng: np.random.Generator, duration_s: float) -> SignBoard:
     """A sign that is up for at least half of the clip, so that sparse sampling sees it."""
     start_s = float(rng.uniform(0, 0.4)) * duration_s
     return SignBoard(
-        text=_choose(rng, sign_words()),
+        text=any_of(rng, sign_words()),
         y=float(rng.choice([0.12, 0.88])),
         height=float(rng.uniform(0.1, 0.15)),
         start_s=start_s,
@@ -245,7 +319,8 @@ def _sample_sign(rng: np.random.Generator, duration_s: float) -> SignBoard:
     )
 
 
-def _choose(rng: np.random.Generator, items: Sequence[Item]) -> Item:
+def any_of(rng: np.random.Generator, items: Sequence[Item]) -> Item:
+    """Choose one of several things at random, with equal probabilities."""
     return items[int(rng.integers(len(items)))]
 
 
@@ -258,3 +333,59 @@ def _fields(thing: Entity | SignBoard, unsaid: Mapping[str, object]) -> str:
 def _check_name(what: str, name: str, known: Sequence[str]) -> None:
     if name not in known:
         raise UsageError(f"no {what} is called {name!r}; there are {', '.join(known)}")
+
+
+SHAKE_RATES_HZ = (0.7, 1.3, 2.9)
+
+
+EDGE = 0.5
+"""Half a side of the centred square, in picture heights."""
+
+
+@dataclass(frozen=True)
+class Pose:
+    """Pose of a scene's subject at one time.
+
+    Attributes:
+        x, y: centre in picture heights, from the picture's centre.
+        radius: radius in picture heights.
+        turns: rotation, 1 is once round.
+    """
+
+    x: float
+    y: float
+    radius: float
+    turns: float
+
+
+def subject_pose(scene: Scene, time_s: float) -> Pose:
+    """Compute the pose of a scene's subject at `time_s` seconds; it stays inside the centred square of the picture."""
+    activity, subject = activities()[scene.activity], scene.subject
+    radius = subject.radius * track_value(activity.scale, scene, time_s)
+    room = EDGE - 1.1 * radius
+
+    def place(home: float, track: Track) -> float:
+        """The home position counts only where the activity leaves the axis alone."""
+        moved = (0.0 if track != Track() else home) + track_value(track, scene, time_s)
+        return room * min(max(moved, -1.0), 1.0)
+
+    turns = subject.turns + track_value(activity.turn, scene, time_s)
+    return Pose(place(subject.x, activity.x), place(subject.y, activity.y), radius, turns)
+
+
+def track_value(track: Track, scene: Scene, time_s: float) -> float:
+    """Compute the value of a track (a number that changes with time) at `time_s` seconds of a scene."""
+    done = min(max(time_s / scene.duration_s, 0.0), 1.0)
+    wave = float(np.sin(2 * np.pi * (track.rate_hz * time_s + track.phase)))
+    swing = track.swing * (abs(wave) if track.folded else wave)
+    return track.start + (track.end - track.start) * done + track.per_s * time_s + swing
+
+
+def shake_offset(scene: Scene, time_s: float) -> tuple[int, int]:
+    """Compute the shift of the picture by the camera's shake at `time_s` seconds, in whole pixels (x, y)."""
+    if not scene.shake:
+        return 0, 0
+    phases = np.random.default_rng([scene.seed, 1]).uniform(0, 2 * np.pi, (2, len(SHAKE_RATES_HZ)))
+    waves = np.sin(2 * np.pi * np.array(SHAKE_RATES_HZ) * time_s + phases).mean(axis=1)
+    dx, dy = np.rint(waves * scene.shake * scene.height).astype(int)
+    return int(dx), int(dy)

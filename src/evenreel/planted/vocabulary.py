@@ -18,51 +18,32 @@ Colour = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Track:
-    """A number that changes over the time of a clip: linear from `start` to `end`, plus a wave.
+    """A number that changes over the time of a clip: linear from `start` to `end`, plus a wave."""
 
-    Attributes:
-        start: value at the beginning of the clip.
-        end: value at the end of the clip.
-        per_s: increase per second, for motions without an end, such as turning.
-        swing: amplitude of the wave.
-        rate_hz: number of waves per second.
-        phase: phase of the wave at the beginning, 0 to 1.
-        folded: whether the wave is |sin|, as a ball bounces.
-    """
-
-    start: float = 0.0
-    end: float = 0.0
-    per_s: float = 0.0
-    swing: float = 0.0
-    rate_hz: float = 0.0
-    phase: float = 0.0
-    folded: bool = False
+    start: float = 0.0  # value at the beginning of the clip
+    end: float = 0.0  # value at the end of the clip
+    per_s: float = 0.0  # increase per second, for motions without an end, such as turning
+    swing: float = 0.0  # amplitude of the wave
+    rate_hz: float = 0.0  # number of waves per second
+    phase: float = 0.0  # phase of the wave at the beginning, 0 to 1
+    folded: bool = False  # whether the wave is |sin|, as a ball bounces
 
 
 @dataclass(frozen=True)
 class Activity:
-    """An activity of the subject: its phrases and its motion.
+    """An activity of the subject: its phrases and its motion."""
 
-    Attributes:
-        name: key in `activities`.
-        does: phrases in the present tense, 'moves to the left'.
-        doing: phrases with the participle, 'moving to the left'.
-        opposite: name of the activity that shows the same frames in reverse order; None where order does not matter.
-        x: track of the horizontal position; -1 and 1 touch the sides of the centred square that every preprocessing
-            keeps.
-        y: track of the vertical position, downwards, in the same unit.
-        scale: track of the factor on the radius.
-        turn: track of the rotation, 1 is once round.
-    """
-
-    name: str
-    does: tuple[str, ...]
-    doing: tuple[str, ...]
+    name: str  # key in `activities`
+    does: tuple[str, ...]  # phrases in the present tense, 'moves to the left'
+    doing: tuple[str, ...]  # phrases with the participle, 'moving to the left'
+    # name of the activity that shows the same frames in reverse order; None where order does not matter
     opposite: str | None
+    # track of the horizontal position; -1 and 1 touch the sides of the centred square that every preprocessing
+    # keeps
     x: Track
-    y: Track
-    scale: Track
-    turn: Track
+    y: Track  # track of the vertical position, downwards, in the same unit
+    scale: Track  # track of the factor on the radius
+    turn: Track  # track of the rotation, 1 is once round
 
 
 @dataclass(frozen=True)
@@ -104,106 +85,113 @@ class SignStyle:
     ink: Colour
 
 
+@cache
 def _read(name: str) -> dict[str, Any]:
-    return _read_beside(f"data/{name}")
-
-
-def _read_beside(name: str) -> dict[str, Any]:
-    """Of a file that is in no digest of worlds that do without it."""
+    """A file of the folder `data`, or beside it, where it is in no digest of worlds that do without it."""
     text = files("evenreel.planted").joinpath(f"{name}.json").read_text(encoding="utf-8")
-    content: dict[str, Any] = json.loads(text)
+    content: dict[str, Any] = _frozen(json.loads(text))
     return content
+
+
+def _data(name: str) -> dict[str, Any]:
+    return _read(f"data/{name}")
 
 
 @cache
 def colours() -> dict[str, Colour]:
     """Return the colours (red, green, blue) that subjects of scenes may have, by name."""
-    return {name: _colour(entry["rgb"]) for name, entry in _read("colours").items()}
+    return {name: entry["rgb"] for name, entry in _data("colours").items()}
 
 
 @cache
 def sizes() -> dict[str, float]:
     """Return the radius of a subject in picture heights, by the name of its size."""
-    return {name: float(entry["radius"]) for name, entry in _read("sizes").items()}
+    return {name: float(entry["radius"]) for name, entry in _data("sizes").items()}
 
 
 @cache
 def shapes() -> tuple[str, ...]:
-    """Return the names of the shapes; `evenreel.planted.outlines` draws each."""
-    return tuple(_read("shapes"))
+    """Return the names of the shapes; `evenreel.planted.draw` draws each."""
+    return tuple(_data("shapes"))
 
 
 @cache
 def activities() -> dict[str, Activity]:
     """Return the activities, by name."""
-    return {name: _activity(name, entry) for name, entry in _read("activities").items()}
+    return {name: _activity(name, entry) for name, entry in _data("activities").items()}
 
 
 @cache
 def backgrounds() -> dict[str, Background]:
     """Return the backgrounds, by name."""
-    return {name: _background(name, entry) for name, entry in _read("backgrounds").items()}
+    return {
+        name: Background(name, **{**entry, "things": tuple(ThingRule(**thing) for thing in entry["things"])})
+        for name, entry in _data("backgrounds").items()
+    }
 
 
 @cache
 def distractors() -> tuple[tuple[Colour, ...], tuple[float, float]]:
     """Return the colours of small things that no caption names, and the range of their radius in picture heights."""
-    entry = _read("distractors")
-    return tuple(_colour(c) for c in entry["colours"].values()), _span(entry["radius"])
+    entry = _data("distractors")
+    return tuple(entry["colours"].values()), entry["radius"]
 
 
 @cache
 def sign_words() -> tuple[str, ...]:
     """Return the words that may be on a sign."""
-    return tuple(_read("signs")["words"])
+    return tuple(_data("signs")["words"])
 
 
 @cache
 def sign_styles() -> tuple[SignStyle, ...]:
     """Return the styles of signs."""
-    return tuple(SignStyle(_colour(s["paper"]), _colour(s["ink"])) for s in _read("signs")["styles"])
+    return tuple(SignStyle(**style) for style in _data("signs")["styles"])
 
 
 @cache
 def trace_colours() -> dict[str, Colour]:
     """Return the colour of a traced sign's board by the word on it: light colours, evenly spread over the hues."""
     hues = {shape.upper(): place / len(shapes()) for place, shape in enumerate(shapes())}
-    return {word: _colour([round(255 * part) for part in hls_to_rgb(hue, 0.75, 0.9)]) for word, hue in hues.items()}
+    parts = {word: hls_to_rgb(hue, 0.75, 0.9) for word, hue in hues.items()}
+    return {
+        word: (round(255 * red), round(255 * green), round(255 * blue)) for word, (red, green, blue) in parts.items()
+    }
 
 
 @cache
 def sign_sentences() -> tuple[str, ...]:
     """Return sentence patterns for captions that name the word on a sign, with the slots {caption} and {word}."""
-    return tuple(_read("sign_phrases")["sentences"])
+    return tuple(_data("sign_phrases")["sentences"])
 
 
 @cache
 def spoken_sentences() -> tuple[str, ...]:
     """Return sentence patterns with the slot {word} that a voice says; a speech model hears the word best in these."""
-    return tuple(_read_beside("spoken")["sentences"])
+    return tuple(_read("spoken")["sentences"])
 
 
 @cache
 def spoken_captions() -> tuple[str, ...]:
     """Return sentence patterns for captions that name a word that is said, with the slots {caption} and {word}."""
-    return tuple(_read_beside("spoken")["captions"])
+    return tuple(_read("spoken")["captions"])
 
 
 def spoken_text() -> str:
     """Return the description, as in `planted.json`, of words that are spoken."""
-    return str(_read_beside("spoken")["planted"])
+    return str(_read("spoken")["planted"])
 
 
 @cache
 def annotators() -> dict[str, tuple[str, ...]]:
     """Return the habits of each annotator, by name: sentence patterns with the slot {caption}, different for each."""
-    return {name: tuple(patterns) for name, patterns in _read("annotators").items()}
+    return dict(_data("annotators"))
 
 
 @cache
 def new_annotators() -> dict[str, tuple[str, ...]]:
     """Return the habits of further annotators, by name, who share no word with `annotators()`."""
-    return {name: tuple(patterns) for name, patterns in _read_beside("new_annotators").items()}
+    return dict(_read("new_annotators"))
 
 
 def habits_beside(annotator: str) -> dict[str, tuple[str, ...]]:
@@ -220,19 +208,19 @@ def words_for(attribute: str, value: str) -> tuple[str, ...]:
         value: a name of that attribute, such as `red`.
     """
     table = {"colour": "colours", "shape": "shapes", "size": "sizes", "background": "backgrounds"}[attribute]
-    return tuple(_read(table)[value]["words"])
+    return tuple(_data(table)[value]["words"])
 
 
 @cache
 def sentences() -> tuple[str, ...]:
     """Return sentence patterns of captions, with the slots {subject}, {does}, {doing} and {where}."""
-    return tuple(_read("grammar")["sentences"])
+    return tuple(_data("grammar")["sentences"])
 
 
 @cache
 def unnamed_shapes() -> tuple[str, ...]:
     """Return nouns for a subject whose shape the caption does not name, such as 'thing'."""
-    return tuple(_read("grammar")["unnamed_shape"])
+    return tuple(_data("grammar")["unnamed_shape"])
 
 
 def data_text() -> str:
@@ -241,54 +229,16 @@ def data_text() -> str:
     return "".join(each.name + each.read_text(encoding="utf-8") for each in data)
 
 
+def _frozen(value: Any) -> Any:
+    """Lists of a JSON file as tuples, however deep."""
+    if isinstance(value, dict):
+        return {name: _frozen(own) for name, own in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
 def _activity(name: str, entry: dict[str, Any]) -> Activity:
-    def track(channel: str, level: float = 0.0) -> Track:
-        return Track(**{"start": level, "end": level, **entry.get(channel, {})})
-
-    return Activity(
-        name=name,
-        does=tuple(entry["does"]),
-        doing=tuple(entry["doing"]),
-        opposite=entry.get("opposite"),
-        x=track("x"),
-        y=track("y"),
-        scale=track("scale", level=1.0),
-        turn=track("turn"),
-    )
-
-
-def _background(name: str, entry: dict[str, Any]) -> Background:
-    return Background(
-        name=name,
-        words=tuple(entry["words"]),
-        sky=_gradient(entry["sky"]),
-        ground=_gradient(entry["ground"]),
-        horizon=float(entry["horizon"]),
-        things=tuple(_thing_rule(thing) for thing in entry["things"]),
-    )
-
-
-def _thing_rule(entry: dict[str, Any]) -> ThingRule:
-    low, high = entry["count"]
-    return ThingRule(
-        kind=entry["kind"],
-        count=(int(low), int(high)),
-        size=_span(entry["size"]),
-        y=_span(entry["y"]),
-        colours=tuple(_colour(c) for c in entry["colours"]),
-    )
-
-
-def _colour(values: list[int]) -> Colour:
-    red, green, blue = values
-    return red, green, blue
-
-
-def _gradient(values: list[list[int]]) -> tuple[Colour, Colour]:
-    first, last = values
-    return _colour(first), _colour(last)
-
-
-def _span(values: list[float]) -> tuple[float, float]:
-    low, high = values
-    return low, high
+    levels = {"x": 0.0, "y": 0.0, "scale": 1.0, "turn": 0.0}
+    tracks = {
+        channel: Track(**{"start": level, "end": level, **entry.get(channel, {})}) for channel, level in levels.items()
+    }
+    return Activity(name, entry["does"], entry["doing"], entry.get("opposite"), **tracks)

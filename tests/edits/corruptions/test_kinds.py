@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.shifts.world import subject_of as places_of
+from benchmarks.shifts.measure import subject_of as places_of
 from evenreel.edits.corruptions import CORRUPTIONS, Original, inserted, subject_of
 from evenreel.edits.settings import KINDS, STRENGTHS, Corruption, CorruptionSettings
 from evenreel.errors import UsageError

@@ -7,15 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.over_seeds import Gap, differences, gap_of, mean, words
-from evenreel.papers.cells import Figures, Seeds
+from benchmarks.evidence.engine import AGAIN, HALF, ORACLE, REFERENCE, TWICE, variant
+from benchmarks.over_seeds import difference, differences, ends, gap_of, words
+from evenreel.evaluation import Interval
+from evenreel.papers.cells import Seeds
 from evenreel.planted import BIASES
 
 METRIC = "R@1"
 UNTRAINED = "untrained"
 """What the names of all rows without training begin with."""
-BIASED, ORACLE, REFERENCE, AGAIN, FRAMES_ALONE = "biased", "oracle", "reference", "again", "frames alone"
-HALF, TWICE, NO_ADAPTER = "half the steps", "twice the steps", "no adapter"
+BIASED, FRAMES_ALONE = "biased", "frames alone"
+"""Rows of the rules, beside those of `engine`; `biased` and the oracle have variants for other trainings."""
 LEARNED = 15.0
 """Points of R@1 by which the oracle is above the best untrained reading, at least."""
 COST, LEAST_COST = 8.0, 4.0
@@ -27,7 +29,6 @@ CLOSED = 0.9
 NEEDED, COSTS, STEADY, EXPLAINED, NOTHING = (
     "learning is needed", "the bias costs", "steps do not matter", "the cause explains it", "nothing at 0",
 )  # fmt: skip
-RULES = (NEEDED, COSTS, STEADY, EXPLAINED, NOTHING)
 
 
 class Verdict(NamedTuple):
@@ -36,11 +37,6 @@ class Verdict(NamedTuple):
     rule: str
     holds: bool
     figure: str
-
-
-def variant(row: str, change: str) -> str:
-    """The name of a row that is trained otherwise."""
-    return f"{row}, {change}"
 
 
 def verdicts(rows: Seeds) -> list[Verdict]:
@@ -55,28 +51,26 @@ def needed(rows: Seeds) -> Verdict:
 
 
 def best_untrained(rows: Seeds) -> list[float]:
-    """The best reading without training of each seed."""
     readings = [figures for name, figures in rows.items() if name.startswith(UNTRAINED)]
     return [max(one[METRIC] for one in seed) for seed in zip(*readings, strict=True)]
 
 
 def costs(rows: Seeds) -> Verdict:
-    """The bias takes enough off the oracle."""
     cost = cost_of(rows)
-    return Verdict(COSTS, cost.mean >= COST and cost.low > LEAST_COST, words(cost))
+    return Verdict(COSTS, cost.value >= COST and ends(cost)[0] > LEAST_COST, words(cost))
 
 
 def steady(rows: Seeds) -> Verdict:
     """The cost is not that of too many steps, nor of too few."""
-    cost = cost_of(rows).mean
-    others = [cost_of(rows, change).mean for change in (HALF, TWICE)]
+    cost = cost_of(rows).value
+    others = [cost_of(rows, change).value for change in (HALF, TWICE)]
     holds = cost > 0 and all(abs(other - cost) < CHANGE * cost for other in others)
     return Verdict(STEADY, holds, f"{others[0]:.1f}, {cost:.1f}, {others[1]:.1f}")
 
 
 def explained(rows: Seeds) -> Verdict:
     """A reference that is told what was planted brings back what the bias costs."""
-    cost, back = cost_of(rows).mean, float(differences(rows[REFERENCE], rows[BIASED], METRIC).mean())
+    cost, back = cost_of(rows).value, float(differences(rows[REFERENCE], rows[BIASED], METRIC).mean())
     if cost <= 0:
         return Verdict(EXPLAINED, False, "no cost")
     return Verdict(EXPLAINED, back >= CLOSED * cost, f"{100 * back / cost:.0f} %")
@@ -86,20 +80,16 @@ def nothing(rows: Seeds) -> Verdict:
     """No difference is seen where nothing is planted, in intervals of all biases that hold together (Bonferroni)."""
     plain = rows.get(FRAMES_ALONE, rows[ORACLE])
     gap = gap_of(differences(rows[AGAIN], plain, METRIC), 1 - 0.05 / len(BIASES))
-    return Verdict(NOTHING, gap.low <= 0 <= gap.high, words(gap))
+    low, high = ends(gap)
+    return Verdict(NOTHING, low <= 0 <= high, words(gap))
 
 
-def cost_of(rows: Seeds, change: str | None = None) -> Gap:
+def cost_of(rows: Seeds, change: str | None = None) -> Interval:
     """Oracle less biased, with its interval; of rows that are trained otherwise where a change is named."""
     oracle, biased = (row if change is None else variant(row, change) for row in (ORACLE, BIASED))
-    return gap_of(differences(rows[oracle], rows[biased], METRIC))
+    return difference(rows[oracle], rows[biased], METRIC)
 
 
 def broken(found: Sequence[Verdict]) -> list[str]:
     """The rules that do not hold, each with its figure."""
     return [f"{one.rule} ({one.figure})" for one in found if not one.holds]
-
-
-def figures(rows: Seeds) -> Figures:
-    """The mean of every row."""
-    return {name: round(mean(own, METRIC), 2) for name, own in rows.items()}

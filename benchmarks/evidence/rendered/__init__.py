@@ -1,1 +1,0 @@
-"""Rows of rendered worlds, one module for each bias."""

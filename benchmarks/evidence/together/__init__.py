@@ -1,1 +1,0 @@
-"""Two biases at once: each correction alone, and both."""
