@@ -21,15 +21,19 @@ from evenreel.corpus import select
 from evenreel.corpus.actions import Actions, action_names, actions_of
 from evenreel.debias.trimming import trim_class
 from evenreel.errors import UsageError
-from evenreel.papers.engine.findings import Findings, effect_of, shown
-from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.seeds import SeededRuns
-from evenreel.papers.engine.training_tables import measured_trainings
-from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, training_told
-from evenreel.papers.engine.variants import Variant, Variants
-from evenreel.papers.engine.words import paragraph
-from evenreel.papers.frame_length.settings import ClassTrainingSettings
-from evenreel.papers.frame_length.variants import plain
+from evenreel.papers.engine import (
+    Findings,
+    SeededRuns,
+    TrainingOutcome,
+    effect_of,
+    few_seeds,
+    measured_trainings,
+    shown,
+    training_told,
+)
+from evenreel.papers.frame_length.tables import plain
+from evenreel.papers.study import StudySettings, Variant, Variants, paragraph
+from evenreel.papers.workspace import Workspace
 from evenreel.progress import Progress
 from evenreel.report.result import AuditTable, interval_cells, interval_columns
 from evenreel.types import Corpus
@@ -76,7 +80,7 @@ class OneClass:
         return "shortest" if self.test_mean >= self.train_mean else "longest"
 
 
-def remove_one(material: LearningInputs, settings: ClassTrainingSettings, progress: Progress) -> Findings:
+def remove_one(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make table 8 of the frame-length paper: a class without its shortest or longest training clips."""
     train, test = material.learning()
     chosen = picked_class(train.corpus, test.corpus, settings.action)
@@ -149,7 +153,7 @@ def _numbers(asked: str | None) -> tuple[int, int] | None:
         return None
 
 
-def _kinds(chosen: OneClass, settings: ClassTrainingSettings) -> Variants:
+def _kinds(chosen: OneClass, settings: StudySettings) -> Variants:
     recipe = plain(settings.recipe)
     ends: tuple[End, End] = ("longest", "shortest")
     first, last = (Variant(recipe, NONE, partial(without_end, chosen=chosen, end=end)) for end in ends)

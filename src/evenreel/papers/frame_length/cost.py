@@ -8,14 +8,10 @@ from dataclasses import replace
 from math import inf
 from pathlib import Path
 
-from evenreel.papers.engine.findings import Findings, effect_of, shown
-from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.seeds import SeededRuns, by_row
-from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.papers.engine.trainings import batch_shape, learning_of, splits_of
-from evenreel.papers.engine.variants import BASELINE
-from evenreel.papers.engine.words import paragraphs
-from evenreel.papers.frame_length.variants import BACKDOOR, ENSEMBLE, backdoor, ensemble, plain
+from evenreel.papers.engine import Findings, SeededRuns, batch_shape, by_row, effect_of, learning_of, shown, splits_of
+from evenreel.papers.frame_length.tables import BACKDOOR, ENSEMBLE, backdoor, ensemble, plain
+from evenreel.papers.study import BASELINE, StudySettings, paragraphs
+from evenreel.papers.workspace import Workspace
 from evenreel.progress import Progress
 from evenreel.progress import part_of as progress_of_part
 from evenreel.report.result import AuditTable, Cell, interval_cells, interval_columns
@@ -27,10 +23,10 @@ IN_TURN = "strata in sequence"
 _EPOCH, _BESIDE = "seconds an epoch", "% beside one training"
 
 
-def costs(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
+def costs(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make table 5 of the frame-length paper: what the baseline, the ensemble and the backdoor adjustment cost."""
     recipe = backdoor(settings.recipe)
-    learning = learning_of(recipe, splits_of(recipe, material), material.start)
+    learning = learning_of(recipe, splits_of(recipe, material), material)
     kinds = {BASELINE: plain(recipe), ENSEMBLE: ensemble(recipe), BACKDOOR: recipe}
     shape = replace(batch_shape(recipe, learning, material), windows=0)
     learned = learned_from(learning)

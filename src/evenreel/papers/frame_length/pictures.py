@@ -31,13 +31,11 @@ from evenreel.audits.length.words import length_method, length_notices, unit_of
 from evenreel.audits.statistics.means import mean_interval
 from evenreel.errors import CorpusError
 from evenreel.evaluation.blocks import CheckedScores
-from evenreel.papers.engine.answers import asked
-from evenreel.papers.engine.findings import Findings, effect_of, shown
-from evenreel.papers.engine.inputs import LengthInputs, LengthRankingInputs
-from evenreel.papers.engine.settings import QuerySettings, StudySettings
-from evenreel.papers.engine.words import paragraph, paragraphs
+from evenreel.papers.engine import Findings, effect_of, shown
 from evenreel.papers.frame_length.classes import picked_class
-from evenreel.papers.frame_length.settings import ClassSettings
+from evenreel.papers.shown import asked
+from evenreel.papers.study import StudySettings, paragraph, paragraphs
+from evenreel.papers.workspace import Workspace
 from evenreel.progress import Progress
 from evenreel.report.result import AuditFigure, AuditTable, Cell, Effect
 from evenreel.types import Corpus, ScoreBlocks, Scores
@@ -76,7 +74,7 @@ class ClassShown(NamedTuple):
 _BARS_NOTE = "Point at a bar for its class."
 
 
-def discrepancies(material: LengthInputs, settings: StudySettings, progress: Progress) -> Findings:
+def discrepancies(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make figures 2 and 8 of the frame-length paper: how much longer each class is in test."""
     data, held = _corpus_lengths(material)
     gap, unit = held.common.discrepancy, unit_of(data)
@@ -100,7 +98,7 @@ def discrepancies(material: LengthInputs, settings: StudySettings, progress: Pro
     )
 
 
-def spread(material: LengthInputs, settings: StudySettings, progress: Progress) -> Findings:
+def spread(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make figures 7, 9a and 10a of the frame-length paper: quartiles of the lengths of training and test clips."""
     data = _data(material)
     groups = {"training": Weighted.of(data.train_lengths), "test": Weighted.of(data.whole)}
@@ -122,7 +120,7 @@ def spread(material: LengthInputs, settings: StudySettings, progress: Progress) 
     )
 
 
-def shown_lengths(material: LengthRankingInputs, settings: ClassSettings, progress: Progress) -> Findings:
+def shown_lengths(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make figures 1b, 6, 9b and 10b of the frame-length paper: lengths of a class in training, in test and first."""
     learned = material.learned_from()
     pair = None if settings.action is None else picked_class(learned, material.test, settings.action).pair
@@ -152,7 +150,7 @@ def shown_lengths(material: LengthRankingInputs, settings: ClassSettings, progre
 _SHOWN_NOTE = f"Returned first: each clip as often as it is among the first {MAIN}."
 
 
-def strips(material: LengthRankingInputs, settings: QuerySettings, progress: Progress) -> Findings:
+def strips(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make figures 5 and 11 of the frame-length paper: relevance of first clips and first captions."""
     measured = _measured(material, settings, material.learned_from(), progress)
     first = next(iter(measured.values()))[0]
@@ -195,13 +193,13 @@ def _strip_effect(means: Mapping[str, float]) -> Effect:
     )
 
 
-def _data(material: LengthInputs) -> LengthData:
+def _data(material: Workspace) -> LengthData:
     """Lengths of both splits, before any ranking."""
     clips = material.test.clips["clip_id"].to_list()
     return LengthData.of(Scores(np.zeros((0, len(clips))), [], clips), material.test, material.learned_from())
 
 
-def _corpus_lengths(material: LengthInputs) -> tuple[LengthData, TrainTestClasses]:
+def _corpus_lengths(material: Workspace) -> tuple[LengthData, TrainTestClasses]:
     data = _data(material)
     if data.classes is None or not len(data.classes.common.classes):
         raise CorpusError(
@@ -211,7 +209,7 @@ def _corpus_lengths(material: LengthInputs) -> tuple[LengthData, TrainTestClasse
     return data, data.classes
 
 
-def _measured(material: LengthRankingInputs, settings: StudySettings, learned: Corpus, progress: Progress) -> Measured:
+def _measured(material: Workspace, settings: StudySettings, learned: Corpus, progress: Progress) -> Measured:
     """Every ranking that is given."""
     systems: Mapping[str, ScoreBlocks] = material.systems()
     found: dict[str, tuple[LengthMeasures, CheckedScores]] = {}

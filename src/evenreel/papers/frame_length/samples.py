@@ -12,15 +12,19 @@ from numpy.typing import NDArray
 from evenreel.audits.length.measures import LengthMeasures, measure_length
 from evenreel.audits.length.tail import TailClasses, read_tail_classes
 from evenreel.errors import CorpusError
-from evenreel.papers.engine.findings import Findings, effect_of, shown
-from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.seeds import SeededRuns
-from evenreel.papers.engine.training_tables import measured_trainings
-from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, training_told
-from evenreel.papers.engine.variants import BASELINE, Variant
-from evenreel.papers.engine.words import paragraph
-from evenreel.papers.frame_length.settings import SampleSettings
-from evenreel.papers.frame_length.variants import RMV_ALL, RMV_RAND, plain, trimmed
+from evenreel.papers.engine import (
+    Findings,
+    SeededRuns,
+    TrainingOutcome,
+    effect_of,
+    few_seeds,
+    measured_trainings,
+    shown,
+    training_told,
+)
+from evenreel.papers.frame_length.tables import RMV_ALL, RMV_RAND, plain, trimmed
+from evenreel.papers.study import BASELINE, StudySettings, Variant, paragraph
+from evenreel.papers.workspace import Workspace
 from evenreel.progress import Progress
 from evenreel.report.result import AuditTable, Cell
 
@@ -65,7 +69,7 @@ class Moved(NamedTuple):
         return {**dict(zip(_COUNTED, own, strict=True)), _SHARE: self.share}
 
 
-def samples(material: LearningInputs, settings: SampleSettings, progress: Progress) -> Findings:
+def samples(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Rank captions that may be missed for their length before and after RmvAll, and after RmvRand (section B)."""
     material.learning()  # refuses what lacks a split, before the recipe is looked at
     recipe = settings.recipe
@@ -131,7 +135,7 @@ def drawn(before: LengthMeasures, seed: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(seed).choice(rows, min(MOST, len(rows)), replace=False))
 
 
-def _measured(outcome: TrainingOutcome, settings: SampleSettings, tail: TailClasses | None) -> LengthMeasures:
+def _measured(outcome: TrainingOutcome, settings: StudySettings, tail: TailClasses | None) -> LengthMeasures:
     audit = replace(settings.audit, resamples=0)
     return measure_length(outcome.scores(), outcome.test.corpus, audit, train=outcome.learned, tail=tail)
 

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 from evenreel.audits.source.paired import measure_source
 from evenreel.audits.statistics.inversion import inverted_interval
 from evenreel.evaluation import Interval
-from evenreel.papers.engine.findings import PREFERENCE
-from evenreel.papers.engine.inputs import ModelInputs
-from evenreel.papers.engine.material import Model, groups_in
-from evenreel.papers.engine.settings import StudySettings
+from evenreel.papers.engine import PREFERENCE
 from evenreel.papers.ghost.measures import MAIN, Figures, figures_of, group_bars, group_tables
+from evenreel.papers.study import StudySettings
+from evenreel.papers.workspace import Model, Workspace, groups_in
 from evenreel.progress import Progress, each_part
 from evenreel.report.result import AuditTable, interval_cells, interval_columns
 from evenreel.types import ScoreBlocks
@@ -49,7 +48,7 @@ class VariantFigures:
 
 
 def compare_variants(
-    variants: ScoredVariants, material: ModelInputs, settings: StudySettings, progress: Progress
+    variants: ScoredVariants, material: Workspace, settings: StudySettings, progress: Progress
 ) -> VariantFigures:
     """Measure every variant of every model with every group of generated clips.
 

@@ -8,27 +8,19 @@ from functools import partial
 
 from evenreel.debias.source.contrast import PRESETS
 from evenreel.evaluation import Interval
-from evenreel.papers.engine.findings import (
-    PREFERENCE,
-    Findings,
-    effect_of,
-    few_pairs,
-    furthest,
-    shown,
-    verdict,
-)
-from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.settings import GroupSettings
-from evenreel.papers.engine.words import paragraph, paragraphs
-from evenreel.papers.ghost.comparing import BEFORE, compared
+from evenreel.papers.engine import PREFERENCE, Findings, effect_of, few_pairs, furthest, shown, verdict
 from evenreel.papers.ghost.measures import (
+    BEFORE,
     MAIN,
     Figures,
+    compared,
     group_bars,
     group_tables,
     notices_of,
     preference_table,
 )
+from evenreel.papers.study import StudySettings, paragraph, paragraphs
+from evenreel.papers.workspace import Workspace
 from evenreel.progress import Progress
 from evenreel.report.result import AuditFigure, AuditTable, interval_cells, interval_columns
 from evenreel.training.recipe.recipe import Recipe
@@ -37,7 +29,7 @@ PLAIN = "plain"
 """Fine-tuning on the same real pairs without the term."""
 
 
-def debiased_training(material: LearningInputs, settings: GroupSettings, progress: Progress) -> Findings:
+def debiased_training(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make table 6 of Generative Ghost: each debiasing preset beside plain fine-tuning, on each group of clips."""
     data = replace(settings.recipe.data, generated_group=settings.group)
     plain = replace(settings.recipe, data=data, debias=None)

@@ -19,12 +19,9 @@ from evenreel.audits.pairs import PairedScores, pair_scores
 from evenreel.evaluation import Interval
 from evenreel.evaluation.first_hit import hit_chance
 from evenreel.evaluation.intervals import over_seeds
-from evenreel.papers.engine.findings import Findings, effect_of, few_pairs, furthest, shown
-from evenreel.papers.engine.inputs import RankingInputs
-from evenreel.papers.engine.material import groups_in
-from evenreel.papers.engine.seeds import PERCENT
-from evenreel.papers.engine.settings import SeededSettings
-from evenreel.papers.engine.words import paragraph
+from evenreel.papers.engine import PERCENT, Findings, effect_of, few_pairs, furthest, shown
+from evenreel.papers.study import StudySettings, paragraph
+from evenreel.papers.workspace import Workspace, groups_in
 from evenreel.progress import Progress, each_part
 from evenreel.report.figures import Line, Panel, share_sweep
 from evenreel.report.result import AuditFigure, AuditTable, interval_cells, interval_columns
@@ -56,7 +53,7 @@ class GalleryDraws:
     captions: NDArray[np.int64]
 
 
-def gallery_share(material: RankingInputs, settings: SeededSettings, progress: Progress) -> Findings:
+def gallery_share(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Measure first places and R@1 in galleries with a growing share of generated clips."""
     groups, systems = list(groups_in(material.test)), material.systems()
     sweeps: dict[tuple[str, str], Sweep] = {}
@@ -79,7 +76,7 @@ def gallery_share(material: RankingInputs, settings: SeededSettings, progress: P
     )
 
 
-def swept(paired: PairedScores, settings: SeededSettings) -> Sweep:
+def swept(paired: PairedScores, settings: StudySettings) -> Sweep:
     """Measure galleries of all shares, as means over seeds."""
     pairs = len(paired.real)
     replaced = np.stack([draw_replaced(pairs, share, seed) for share in SHARES for seed in range(settings.seeds)])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, product
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
@@ -13,11 +14,23 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.paired import SourceMeasures, measure_source
 from evenreel.audits.statistics.deltas import DELTA_METRICS, MIX_R
 from evenreel.evaluation import Interval
-from evenreel.papers.engine.findings import PREFERENCE, UNIT
-from evenreel.papers.engine.seeds import PERCENT, SeededRuns
-from evenreel.papers.engine.words import paragraph
+from evenreel.papers.engine import (
+    PERCENT,
+    PREFERENCE,
+    UNIT,
+    FineTuned,
+    SeededRuns,
+    before_training,
+    begins_ready,
+    by_row,
+    each_trained,
+)
+from evenreel.papers.study import StudySettings, paragraph
+from evenreel.papers.workspace import Workspace, groups_in
+from evenreel.progress import Progress
 from evenreel.report.figures import deltas_by_group
 from evenreel.report.result import AuditTable, interval_cells, interval_columns
+from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import Corpus, ScoreBlocks
 
 if TYPE_CHECKING:
@@ -170,3 +183,31 @@ def group_bars(found: Mapping[tuple[str, str], Figures], metric: str = MIX_R) ->
     for (group, name), figures in found.items():
         bars.setdefault(name, {})[group] = figures["normalized", metric]
     return deltas_by_group(bars, UNIT)
+
+
+BEFORE = "before training"
+
+
+def compared(
+    kinds: Mapping[str, Recipe], material: Workspace, settings: StudySettings, progress: Progress
+) -> SeededFigures[tuple[str, str]]:
+    """Train a matcher by each recipe with each seed, and measure its preference on each group of generated clips.
+
+    Returns:
+        By group of generated clips and by kind, the figures of each seed; `BEFORE` has one, of no training, where the
+        matcher can rank before it is trained.
+    """
+    _, test = material.learning()
+    audit, groups = replace(settings.audit, resamples=0), list(groups_in(test.corpus))
+    ready = begins_ready(settings.recipe, material)
+    names = [BEFORE, *kinds] if ready else list(kinds)
+
+    def each_measured() -> Iterator[tuple[tuple[str, str], Figures]]:
+        before = [(BEFORE, 0, FineTuned(before_training(settings.recipe, material), test))] if ready else []
+        for name, _, one in chain(before, each_trained(kinds, material, settings, progress)):
+            scores = one.test.scores(one.matcher)
+            for group in groups:
+                yield (group, name), measured(scores, one.test.corpus, group, audit)
+
+    found = by_row(each_measured())
+    return SeededFigures({key: found[key] for key in product(groups, names)}, settings.audit.confidence)

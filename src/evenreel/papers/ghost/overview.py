@@ -20,10 +20,9 @@ from evenreel.audits.overview.page import overview_method, overview_sentence
 from evenreel.corpus.counterparts import counterparts
 from evenreel.errors import UsageError
 from evenreel.features.facts import FACT_COLUMNS, ClipFacts
-from evenreel.papers.engine.findings import Findings, effect_of, few_pairs
-from evenreel.papers.engine.inputs import PairInputs
-from evenreel.papers.engine.material import groups_in
-from evenreel.papers.engine.settings import StudySettings
+from evenreel.papers.engine import Findings, effect_of, few_pairs
+from evenreel.papers.study import StudySettings
+from evenreel.papers.workspace import Workspace, groups_in
 from evenreel.progress import Progress
 from evenreel.report.figures import similarity_histogram
 from evenreel.report.result import AuditFigure, Effect
@@ -35,14 +34,14 @@ _UNKNOWN = ClipFacts(pl.DataFrame(schema={"clip_id": pl.String(), **FACT_COLUMNS
 """Of files that nobody looked at."""
 
 
-def benchmark(material: PairInputs, settings: StudySettings, progress: Progress) -> Findings:
+def benchmark(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make table 1 of Generative Ghost: clips by group and split, their files and their similarity to real ones."""
     found = _overview(material, settings)
     figures = _figures(found) if found.pairs["similarity"].is_not_nan().any() else ()
     return _findings(found, material, figures)
 
 
-def similarity(material: PairInputs, settings: StudySettings, progress: Progress) -> Findings:
+def similarity(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make figure 2 of Generative Ghost: how the similarities of pairs are spread."""
     found = _overview(material, settings)
     if not found.pairs["similarity"].is_not_nan().any():
@@ -53,7 +52,7 @@ def similarity(material: PairInputs, settings: StudySettings, progress: Progress
     return _findings(found, material, _figures(found))
 
 
-def _findings(found: Overview, material: PairInputs, figures: tuple[AuditFigure, ...]) -> Findings:
+def _findings(found: Overview, material: Workspace, figures: tuple[AuditFigure, ...]) -> Findings:
     nearest = max(found.similarity, key=lambda group: found.similarity[group].value, default=None)
     effect = Effect("Mean similarity", np.nan)
     if nearest is not None:
@@ -69,14 +68,14 @@ def _findings(found: Overview, material: PairInputs, figures: tuple[AuditFigure,
     )
 
 
-def _overview(material: PairInputs, settings: StudySettings) -> Overview:
+def _overview(material: Workspace, settings: StudySettings) -> Overview:
     rule = material.rule
     other = f"Similarity is of frames by '{rule}'; the paper's is of '{PAPER_RULE}'."
     notices = (other,) if rule not in ("", PAPER_RULE) else ()
     return overview(material.whole, material.facts or _UNKNOWN, _cosines(material), settings.audit, notices)
 
 
-def _cosines(material: PairInputs) -> NDArray[np.float64]:
+def _cosines(material: Workspace) -> NDArray[np.float64]:
     """Return the similarity of each pair of the corpus; NaN for a pair without features."""
     pairs = counterparts(material.whole)
     found = np.full(pairs.height, np.nan)

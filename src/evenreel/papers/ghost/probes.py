@@ -9,11 +9,7 @@ from typing import cast
 from evenreel.corpus.counterparts import counterparts
 from evenreel.edits.frame_order import reordered, sees_order, single_frame
 from evenreel.edits.settings import FrameOrder, OneFrame
-from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, furthest, shown
-from evenreel.papers.engine.inputs import ModelInputs
-from evenreel.papers.engine.material import Model, groups_in
-from evenreel.papers.engine.settings import StudySettings
-from evenreel.papers.engine.words import paragraphs
+from evenreel.papers.engine import PREFERENCE, Findings, effect_of, few_pairs, furthest, shown
 from evenreel.papers.ghost.changes import (
     AS_IT_IS,
     VariantFigures,
@@ -23,7 +19,8 @@ from evenreel.papers.ghost.changes import (
     variant_tables,
 )
 from evenreel.papers.ghost.measures import MAIN, notices_of
-from evenreel.papers.ghost.settings import FrameSettings
+from evenreel.papers.study import StudySettings, paragraphs
+from evenreel.papers.workspace import Model, Workspace, groups_in
 from evenreel.progress import Progress
 from evenreel.report.result import AuditFigure
 from evenreel.types import ScoreBlocks, VideoFeatures
@@ -35,7 +32,7 @@ View = Callable[[VideoFeatures, Collection[str]], VideoFeatures]
 """Videos and the ids of the generated ones -> videos as they are shown to a model."""
 
 
-def frame_order(material: ModelInputs, settings: FrameSettings, progress: Progress) -> Findings:
+def frame_order(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make table 4 of Generative Ghost: frames in random and reverse order, of all clips or of generated ones alone."""
     views = {AS_IT_IS: _ordered("original", settings)}
     for order in ("random", "reversed"):
@@ -50,7 +47,7 @@ def frame_order(material: ModelInputs, settings: FrameSettings, progress: Progre
     return _findings(found, "another order of frames", material, notices)
 
 
-def one_frame(material: ModelInputs, settings: StudySettings, progress: Progress) -> Findings:
+def one_frame(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make table 5 of Generative Ghost: one frame of each clip, so that nothing but how clips look is left."""
     views: dict[str, View] = {AS_IT_IS: lambda videos, generated: videos}
     views |= {f"{which} frame": partial(_one, which, settings.audit.seed) for which in ("middle", "first", "random")}
@@ -62,7 +59,7 @@ def _sees_order(model: Model) -> bool:
     return sees_order(lambda videos: model.part.scores(model.matcher, videos).block(*rows), model.part.videos)
 
 
-def _ordered(order: str, settings: FrameSettings, *, generated_alone: bool = False) -> View:
+def _ordered(order: str, settings: StudySettings, *, generated_alone: bool = False) -> View:
     def view(videos: VideoFeatures, generated: Collection[str]) -> VideoFeatures:
         return reordered(
             videos,
@@ -81,7 +78,7 @@ def _one(which: str, seed: int, videos: VideoFeatures, generated: Collection[str
 
 
 def _probed(
-    views: Mapping[str, View], material: ModelInputs, settings: StudySettings, progress: Progress
+    views: Mapping[str, View], material: Workspace, settings: StudySettings, progress: Progress
 ) -> VariantFigures:
     """Every model with every group of generated clips."""
 
@@ -95,7 +92,7 @@ def _probed(
     return compare_variants(scored, material, settings, progress)
 
 
-def _findings(found: VariantFigures, what: str, material: ModelInputs, notices: Sequence[str]) -> Findings:
+def _findings(found: VariantFigures, what: str, material: Workspace, notices: Sequence[str]) -> Findings:
     changes = found.changes
     group, model, view = lead = furthest(changes)
     before = found.figures[group, model, AS_IT_IS][MAIN].value

@@ -12,11 +12,7 @@ from numpy.typing import NDArray
 
 from evenreel.debias.source.vector import EmbeddingTable, PVector
 from evenreel.edits.settings import FrameOrder
-from evenreel.papers.engine.findings import Findings, few_pairs
-from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.projection import draw_points, project, separation
-from evenreel.papers.engine.words import paragraphs
-from evenreel.papers.ghost.settings import VectorSettings
+from evenreel.papers.engine import Findings, few_pairs
 from evenreel.papers.ghost.vectors import (
     CONTROL,
     DEBIASED,
@@ -28,6 +24,9 @@ from evenreel.papers.ghost.vectors import (
     paired_clips,
     trained_models,
 )
+from evenreel.papers.shown import draw_points, project, separation
+from evenreel.papers.study import StudySettings, paragraphs
+from evenreel.papers.workspace import Workspace
 from evenreel.progress import Progress
 from evenreel.report.figures import vector_map
 from evenreel.report.result import AuditFigure, AuditTable, Effect
@@ -51,7 +50,7 @@ COMPARED = (
 """Which sets the table compares; the picture shows the first six."""
 
 
-def projected(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Findings:
+def projected(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make figure 5 of Generative Ghost: vectors of clips before and after debiasing, frames in order or not."""
     paired = paired_clips(material, settings)
     (models,) = trained_models(material, replace(settings, seeds=1), progress)

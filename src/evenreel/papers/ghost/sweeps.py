@@ -8,12 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evenreel.audits.statistics.deltas import MIX_R
-from evenreel.papers.engine.findings import PREFERENCE, Findings, direction, effect_of, few_pairs, furthest, shown
-from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.words import paragraph, paragraphs
-from evenreel.papers.ghost.comparing import BEFORE, compared
-from evenreel.papers.ghost.measures import MAIN, Figures, group_tables, notices_of, preference_table
-from evenreel.papers.ghost.settings import ShareSettings
+from evenreel.papers.engine import PREFERENCE, Findings, effect_of, few_pairs, furthest, shown, verdict
+from evenreel.papers.ghost.measures import BEFORE, MAIN, Figures, compared, group_tables, notices_of, preference_table
+from evenreel.papers.study import StudySettings, paragraph, paragraphs
+from evenreel.papers.workspace import Workspace
 from evenreel.progress import Progress
 from evenreel.report.figures import Line, Panel, share_sweep
 from evenreel.report.result import AuditFigure
@@ -35,7 +33,7 @@ PANELS = {
 """The six panels of the figure: title, metrics and unit, by row."""
 
 
-def training_share(material: LearningInputs, settings: ShareSettings, progress: Progress) -> Findings:
+def training_share(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make figure 3 of Generative Ghost: train with a growing share of generated clips, and measure the preference."""
     found = compared(
         {name_of(share): mixed(settings, share) for share in settings.shares}, material, settings, progress
@@ -48,7 +46,7 @@ def training_share(material: LearningInputs, settings: ShareSettings, progress: 
     first, last = (means[lead, kind][MAIN].value for kind in (least, most))
     note = paragraph("ghost", "Intervals over seeds", seeds=settings.seeds)
     return Findings(
-        f"Trained with {most} clips instead of {least} ones, the matcher {direction(changes[lead])} on "
+        f"Trained with {most} clips instead of {least} ones, the matcher {verdict(changes[lead], ' more')} on "
         f"{lead}: {PREFERENCE} {first:+.1f} becomes {last:+.1f}, a "
         f"change of {shown(changes[lead])} over {settings.seeds} seeds.",
         effect_of(changes[lead], f"Change of {PREFERENCE} on {lead}"),
@@ -74,7 +72,7 @@ def name_of(share: float) -> str:
     return f"{100 * share:.0f} % generated"
 
 
-def mixed(settings: ShareSettings, share: float) -> Recipe:
+def mixed(settings: StudySettings, share: float) -> Recipe:
     """Return the study's recipe with a share of generated clips in training."""
     data = replace(settings.recipe.data, generated_share=share, generated_group=settings.group)
     return replace(settings.recipe, data=data)

@@ -8,11 +8,7 @@ from itertools import product
 
 from evenreel.audits.statistics.deltas import MIX_R
 from evenreel.errors import CorpusError
-from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, furthest, shown, verdict
-from evenreel.papers.engine.inputs import RankingInputs
-from evenreel.papers.engine.material import groups_in
-from evenreel.papers.engine.settings import StudySettings
-from evenreel.papers.engine.words import paragraphs
+from evenreel.papers.engine import PREFERENCE, Findings, effect_of, few_pairs, furthest, shown, verdict
 from evenreel.papers.ghost.measures import (
     MAIN,
     Figures,
@@ -22,6 +18,8 @@ from evenreel.papers.ghost.measures import (
     notices_of,
     preference_table,
 )
+from evenreel.papers.study import StudySettings, paragraphs
+from evenreel.papers.workspace import Workspace, groups_in
 from evenreel.progress import Progress, each_part
 from evenreel.report.result import AuditFigure
 
@@ -32,7 +30,7 @@ Measured = Mapping[tuple[str, str], Figures]
 """Figures by group and system."""
 
 
-def from_text(material: RankingInputs, settings: StudySettings, progress: Progress) -> Findings:
+def from_text(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make table 2 of Generative Ghost: rankings of clips generated from a caption alone, or from what nobody noted."""
     groups = [group for group, given in groups_in(material.test).items() if given not in SEEING]
     if not groups:
@@ -42,7 +40,7 @@ def from_text(material: RankingInputs, settings: StudySettings, progress: Progre
     return _by_setting(groups, material, settings, progress)
 
 
-def from_pictures(material: RankingInputs, settings: StudySettings, progress: Progress) -> Findings:
+def from_pictures(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make table 3 of Generative Ghost: rankings of clips whose generator saw a picture or a part of the real clip."""
     there = groups_in(material.test)
     groups = [group for group, given in there.items() if given in SEEING]
@@ -54,9 +52,7 @@ def from_pictures(material: RankingInputs, settings: StudySettings, progress: Pr
     return _by_setting(groups, material, settings, progress)
 
 
-def _by_setting(
-    groups: Sequence[str], material: RankingInputs, settings: StudySettings, progress: Progress
-) -> Findings:
+def _by_setting(groups: Sequence[str], material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     systems = material.systems()
     found = {
         (group, system): measured(systems[system], material.test, group, settings.audit)

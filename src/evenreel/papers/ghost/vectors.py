@@ -34,18 +34,18 @@ from evenreel.debias.source.vector import (
 from evenreel.edits.frame_order import reordered
 from evenreel.edits.settings import FrameOrder
 from evenreel.evaluation import Interval
-from evenreel.papers.engine.findings import (
+from evenreel.papers.engine import (
     PREFERENCE,
     Findings,
+    FineTuned,
+    SeededRuns,
+    before_training,
+    by_row,
+    each_trained,
     effect_of,
     few_pairs,
     shown,
 )
-from evenreel.papers.engine.fine_tuning import FineTuned, before_training, each_trained
-from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.material import CorpusPart, one_group
-from evenreel.papers.engine.seeds import SeededRuns, by_row
-from evenreel.papers.engine.words import paragraph, paragraphs
 from evenreel.papers.ghost.changes import AS_IT_IS
 from evenreel.papers.ghost.measures import (
     MAIN,
@@ -56,7 +56,8 @@ from evenreel.papers.ghost.measures import (
     notices_of,
     paper_table,
 )
-from evenreel.papers.ghost.settings import VectorSettings
+from evenreel.papers.study import StudySettings, paragraph, paragraphs
+from evenreel.papers.workspace import CorpusPart, Workspace, one_group
 from evenreel.progress import Progress
 from evenreel.report.figures import deltas_by_group
 from evenreel.report.result import AuditFigure, AuditTable, Row, interval_cells, interval_columns
@@ -104,22 +105,22 @@ class Paired:
         return self.real if source == "real" else self.generated
 
 
-def p_vector(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Findings:
+def p_vector(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make table 7 of Generative Ghost: the p-vector of clips in order, added to real clips."""
     return _study(("original",), material, settings, progress)
 
 
-def p_random(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Findings:
+def p_random(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make table 8 of Generative Ghost: the p-vector of clips with frames in random order, added to real clips."""
     return _study(("random",), material, settings, progress)
 
 
-def p_both(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Findings:
+def p_both(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make figure 4 of Generative Ghost: both p-vectors on one baseline."""
     return _study(("original", "random"), material, settings, progress)
 
 
-def trained_models(material: LearningInputs, settings: VectorSettings, progress: Progress) -> Iterator[Trained]:
+def trained_models(material: Workspace, settings: StudySettings, progress: Progress) -> Iterator[Trained]:
     """Train with one seed after the other, and yield the original, the debiased and the control matcher of each."""
     data = replace(settings.recipe.data, generated_group=settings.group)
     control = replace(settings.recipe, data=data, debias=None)
@@ -132,7 +133,7 @@ def trained_models(material: LearningInputs, settings: VectorSettings, progress:
             yield Trained(original, waiting[DEBIASED], waiting[CONTROL])
 
 
-def paired_clips(material: LearningInputs, settings: VectorSettings) -> Paired:
+def paired_clips(material: Workspace, settings: StudySettings) -> Paired:
     """Return the test split with its pairs of a real clip and a generated one of the study's group, with features."""
     _, test = material.learning()
     group = one_group(test.corpus, settings.group)
@@ -140,14 +141,14 @@ def paired_clips(material: LearningInputs, settings: VectorSettings) -> Paired:
     return Paired(test, group, tuple(pairs["clip_id"]), tuple(pairs["generated_id"]))
 
 
-def in_order(videos: VideoFeatures, order: FrameOrder, settings: VectorSettings) -> VideoFeatures:
+def in_order(videos: VideoFeatures, order: FrameOrder, settings: StudySettings) -> VideoFeatures:
     """Return the features of videos with their frames in the order in which vectors of matchers are compared."""
     if order == "original" and settings.frames is None:
         return videos
     return reordered(videos, order, stage=settings.stage, take=settings.frames, seed=settings.audit.seed)
 
 
-def encoded(models: Trained, order: FrameOrder, settings: VectorSettings) -> dict[str, EmbeddingTable]:
+def encoded(models: Trained, order: FrameOrder, settings: StudySettings) -> dict[str, EmbeddingTable]:
     """Encode the clips of the test split by the original, the debiased and the control matcher."""
     by_kind = {ORIGINAL: models.original, DEBIASED: models.debiased, CONTROL: models.control}
     return {
@@ -168,9 +169,7 @@ def moves(sets: Mapping[str, EmbeddingTable], kind: str, paired: Paired, form: P
     return p_vectors(sets[ORIGINAL].of(ids).values, sets[kind].of(ids).values, form.normalised)
 
 
-def _study(
-    orders: Sequence[FrameOrder], material: LearningInputs, settings: VectorSettings, progress: Progress
-) -> Findings:
+def _study(orders: Sequence[FrameOrder], material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     paired, confidence = paired_clips(material, settings), settings.audit.confidence
     alone = replace(settings.audit, resamples=0)
     runs: list[tuple[str, Figures]] = []

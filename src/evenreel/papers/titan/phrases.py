@@ -25,14 +25,12 @@ from evenreel.audits.statistics.means import mean_interval
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
 from evenreel.language.wording import content_phrases
-from evenreel.papers.engine.answers import CAPTIONS
-from evenreel.papers.engine.findings import Findings, beside, effect_of, few_clips
-from evenreel.papers.engine.inputs import StreamInputs
-from evenreel.papers.engine.material import texts_of
-from evenreel.papers.engine.words import paragraphs
+from evenreel.papers.engine import Findings, beside, effect_of, few_clips
+from evenreel.papers.shown import CAPTIONS
+from evenreel.papers.study import StudySettings, paragraphs
 from evenreel.papers.titan.rows import Row, by_labels
-from evenreel.papers.titan.settings import PhraseSettings
 from evenreel.papers.titan.streams import Target
+from evenreel.papers.workspace import Workspace, texts_of
 from evenreel.progress import Progress, each_part
 from evenreel.report.figures import deltas_by_group
 from evenreel.report.result import AuditFigure, AuditTable, Cell
@@ -112,7 +110,7 @@ class Labelled:
         return found
 
 
-def corrected_phrases(material: StreamInputs, settings: PhraseSettings, progress: Progress) -> Findings:
+def corrected_phrases(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make figure 5 of TITAN: phrases of captions with the clips of their labels, before and after the correction."""
     found: list[Labelled] = []
     examples: list[Example] = []

@@ -31,9 +31,8 @@ from evenreel.evaluation.rescoring import nearest_neighbour_norm, querybank_norm
 from evenreel.language import load_tagger
 from evenreel.language.tokens import Tagged
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.papers.engine.caption_bank import CaptionBank
-from evenreel.papers.engine.material import Model
 from evenreel.papers.titan.rows import Norm, Row
+from evenreel.papers.workspace import CaptionBank, Model
 from evenreel.progress import Progress
 from evenreel.types import FloatArray, ScoreBlocks, Scores
 

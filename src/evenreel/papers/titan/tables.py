@@ -13,24 +13,37 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.means import hits_interval
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
-from evenreel.papers.engine.findings import (
+from evenreel.papers.engine import (
     Findings,
+    SeededRuns,
     beside,
+    by_row,
     change_bars,
+    each_seed,
     effect_of,
     few_clips,
     figure_table,
     furthest,
     may_be_chance,
 )
-from evenreel.papers.engine.inputs import StreamInputs
-from evenreel.papers.engine.runs import each_seed
-from evenreel.papers.engine.seeds import SeededRuns, by_row
-from evenreel.papers.engine.words import paragraph, paragraphs
-from evenreel.papers.titan.rows import SOURCE, Row, Rows, RowsOf, name_of_whole
-from evenreel.papers.titan.settings import StreamSettings
+from evenreel.papers.study import StudySettings, paragraph, paragraphs
+from evenreel.papers.titan.rows import (
+    BOTH,
+    NEITHER,
+    NO_WORDS,
+    SOURCE,
+    Row,
+    Rows,
+    RowsOf,
+    name_of_whole,
+    offline,
+    online,
+    parts,
+    thresholds,
+)
 from evenreel.papers.titan.streams import METRICS, Diagnosis, StreamOutcome, Target, answered
 from evenreel.papers.titan.words import hub_table, no_crowd, sweep_figures, sweep_tables
+from evenreel.papers.workspace import Workspace
 from evenreel.progress import Progress, each_part
 from evenreel.report.result import AuditFigure, AuditTable, Cell
 
@@ -113,7 +126,7 @@ class ComparedStreams:
 
 
 def compared_streams(
-    comparison: StreamComparison, material: StreamInputs, settings: StreamSettings, progress: Progress
+    comparison: StreamComparison, material: Workspace, settings: StudySettings, progress: Progress
 ) -> Findings:
     """Make a table of streams: answer the test split by the method of each row, with each model and seed."""
     models = material.encoders()
@@ -149,7 +162,7 @@ def compared_streams(
     )
 
 
-def settings_told(settings: StreamSettings) -> str:
+def settings_told(settings: StudySettings) -> str:
     """Say by which settings models learn from a stream, which all rows of a table have in common."""
     own = settings.adapt
     step = f"{own.steps} step{'s' if own.steps > 1 else ''} a batch"
@@ -165,9 +178,7 @@ def settings_told(settings: StreamSettings) -> str:
     )
 
 
-def _compared(
-    target: Target, rows: Rows, against: str, settings: StreamSettings, progress: Progress
-) -> ComparedStreams:
+def _compared(target: Target, rows: Rows, against: str, settings: StudySettings, progress: Progress) -> ComparedStreams:
     reasons: dict[str, list[str]] = {}
     able: Rows = {}
     for name, row in rows.items():
@@ -226,7 +237,7 @@ def _means(found: Sequence[ComparedStreams]) -> AuditTable:
     return AuditTable("What each finds", ("model", "row", *METRICS), rows, "Recall in percent; means over seeds.")
 
 
-def _over_seeds(found: Sequence[ComparedStreams], settings: StreamSettings) -> AuditTable:
+def _over_seeds(found: Sequence[ComparedStreams], settings: StudySettings) -> AuditTable:
     note = f"Student's t over {settings.seeds} seeds, so of the order of the queries and not of which they are."
     return _changes_table("What each changes, seed by seed", [one.seed_changes() for one in found], found, note)
 
@@ -236,11 +247,11 @@ def _changes_table(
 ) -> AuditTable:
     """Changes of each row, model by model."""
     rows = (
-        ((one.target.name, row, one.against), figures)
+        ({"model": one.target.name, "row": row, "less": one.against}, figures)
         for one, own in zip(found, changes, strict=True)
         for row, figures in own.items()
     )
-    return figure_table(title, ["model", "row", "less"], rows, "change", note)
+    return figure_table(title, rows, "change", note)
 
 
 def _diagnoses(found: Sequence[ComparedStreams]) -> AuditTable:
@@ -272,7 +283,7 @@ def _left_out(found: Sequence[ComparedStreams]) -> Iterator[str]:
             yield f"{one.target.name}, left out: {', '.join(rows)}. {reason}"
 
 
-def _one_seed(settings: StreamSettings) -> tuple[str, ...]:
+def _one_seed(settings: StudySettings) -> tuple[str, ...]:
     if settings.seeds > 1:
         return ()
     return ("One seed: intervals do not count the order of the queries; give --seeds 3 or more.",)
@@ -282,10 +293,17 @@ def _figures(
     comparison: StreamComparison,
     found: Sequence[ComparedStreams],
     changes: Mapping[str, Mapping[str, Mapping[str, Interval]]],
-    settings: StreamSettings,
+    settings: StudySettings,
 ) -> Iterator[AuditFigure]:
     for one in found:
         name = one.target.name
         if comparison.sweeps:
             yield from sweep_figures(one.target, one.runs, settings.adapt)
         yield AuditFigure(f"{name}: change of {MAIN}", partial(change_bars, changes[name], MAIN))
+
+
+_ROWS_1 = "Rows of tables 1 and 3"
+T1 = partial(compared_streams, StreamComparison(online, SOURCE, notes=(_ROWS_1, "Table 1 in the paper")))
+T2 = partial(compared_streams, StreamComparison(parts, NEITHER, BOTH, ("Rows of table 2", "Table 2 in the paper")))
+T3 = partial(compared_streams, StreamComparison(offline, SOURCE, notes=(_ROWS_1, "Table 3 in the paper")))
+F4 = partial(compared_streams, StreamComparison(thresholds, NO_WORDS, "beta 30", ("Rows of figure 4",), sweeps=True))

@@ -16,8 +16,8 @@ from evenreel.adaptation.titan.counterfactuals import (
 )
 from evenreel.evaluation import Interval
 from evenreel.evaluation.concentration import balance
-from evenreel.papers.engine.seeds import SeededRuns
-from evenreel.papers.engine.words import paragraph
+from evenreel.papers.engine import SeededRuns
+from evenreel.papers.study import paragraph
 from evenreel.papers.titan.rows import Swept, swept
 from evenreel.papers.titan.streams import METRICS, Target
 from evenreel.report.figures import Panel, sweep
