@@ -420,7 +420,7 @@ def each_outcome(
                 recipe = variant.recipe
                 recipe = replace(recipe, loop=replace(recipe.loop, seed=seed * (SEEDS_APART if selects else 1)))
                 run = TrainingRun(row, seed, folder, share, Path(place) / CLIPS_READ)
-                outcome = _trained(run, replace(variant, recipe=recipe), material, selects=selects)
+                outcome = trained_row(run, replace(variant, recipe=recipe), material, selects=selects)
             else:
                 outcome = _member(row, wholes[variant.member.row], variant.member.number)
             if row in parents:
@@ -465,8 +465,8 @@ def before_training(recipe: Recipe, material: Workspace) -> Matcher:
     return build_matcher(recipe.matcher.name, material.learning()[1].videos.frames.shape[-1], recipe.matcher.settings)
 
 
-def _trained(run: TrainingRun, variant: Variant, material: Workspace, *, selects: bool) -> TrainingOutcome:
-    """A row; members with towers of their own are trained one after the other."""
+def trained_row(run: TrainingRun, variant: Variant, material: Workspace, *, selects: bool) -> TrainingOutcome:
+    """Train a row in its folder, with the seed of its recipe; members with towers of their own one after the other."""
     recipe = variant.recipe
     if not recipe.has_tower_members:
         return _single(run, variant, material, selects=selects)

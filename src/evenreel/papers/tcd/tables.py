@@ -138,7 +138,7 @@ def with_windows(material: Workspace, settings: StudySettings) -> Variants:
     from evenreel.matchers.adapter import AdapterSettings
 
     recipe = tcd_of(material, settings)
-    among = replace(recipe.adapter or AdapterSettings("none"), windows=True)
+    among = replace(recipe.adapter or AdapterSettings("none", windows=True), windows=True)
     kinds: Variants = {}
     for name in BASES:
         base = with_room(recipe, name, material, windows=True)

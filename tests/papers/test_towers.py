@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,14 +22,11 @@ from evenreel.encoders import load_encoder
 from evenreel.evaluation import load_scores
 from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
 from evenreel.language.scene_dictionary import given
-from evenreel.papers import STUDIES, TrainingSettings, study_recipe
-from evenreel.papers.engine.fine_tuning import FineTuned
-from evenreel.papers.engine.reading import load_study_inputs
-from evenreel.papers.engine.sources import TextTrainingSources
-from evenreel.papers.engine.towers import through_towers
-from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome
-from evenreel.papers.engine.variants import Variant
+from evenreel.papers import STUDIES, StudySettings, study_recipe
+from evenreel.papers.engine import FineTuned, TrainingOutcome, begun, each_outcome
 from evenreel.papers.ghost.vectors import Trained
+from evenreel.papers.study import Changes, Sources, Table, Variant
+from evenreel.papers.workspace import open_workspace
 from evenreel.planted import write_clip
 from evenreel.types import ScoreBlocks, Scores
 from tests.features.test_sets import words_table
@@ -110,6 +108,12 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> dict[str, NDArray[Any]]:
     return found
 
 
+def keep_rows(monkeypatch: pytest.MonkeyPatch, name: str, rows: dict[str, Changes]) -> None:
+    study = STUDIES[name]
+    assert isinstance(study.make, Table)
+    monkeypatch.setitem(STUDIES, name, replace(study, make=replace(study.make, rows=rows)))
+
+
 def called(*words: str, fails: bool = False) -> str:
     result = CliRunner().invoke(app, list(words))
     assert (result.exit_code != 0) == fails, result.output
@@ -156,9 +160,10 @@ def test_a_row_of_bima_is_what_train_and_score_make_of_its_recipe(
     small: Small, tmp_path: Path, kept: dict[str, NDArray[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To the byte of its weights, with scene elements by how the towers saw clips before; other studies share it."""
-    from evenreel.papers.bima import variants
+    from evenreel.papers.bima import tables
 
-    monkeypatch.setattr(variants, "PARTS", {"bima": variants.PARTS["bima"]})
+    rows = {"baseline": tables.OFF, "bima": tables.PARTS["bima"]}
+    keep_rows(monkeypatch, "bima/t4", rows)
     settings = {"elements": str(small.elements), "kappa": 2, "heads": 2, "decoder_layers": 1}
     backbone = {"model": str(small.model), "rule": RULE, "max_words": 6}
     sections = {"backbone": backbone, "matcher": {"name": "bima", "settings": settings}}
@@ -197,10 +202,11 @@ def test_rows_of_tcd_read_what_is_on_screen_through_their_own_text_towers(
     small: Small, tmp_path: Path, kept: dict[str, NDArray[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the corpus has it or with its words changed; a row that reads nothing takes none from its text tower."""
-    from evenreel.papers.tcd import variants
+    from evenreel.papers.tcd import tables
 
-    monkeypatch.setattr(variants, "BASES", ("mean_pool",))
-    monkeypatch.setattr(variants, "RATIOS", (0.0, 0.4))
+    monkeypatch.setattr(tables, "BASES", ("mean_pool",))
+    few: dict[str, Changes] = {"tcd": {}, "no words": tables.NO_WORDS, "40 % of the words": {"words": {"ratio": 0.4}}}
+    keep_rows(monkeypatch, "tcd/t4", few)
     words = {"empty": "caption", "char_errors": 0.3}
     data = {"corpus": str(small.corpus), "videos": str(small.videos), "on_screen": str(small.features)}
     sections = {"backbone": {"model": str(small.model), "rule": RULE}, "matcher": {"name": "tcd"}}
@@ -286,13 +292,9 @@ def test_clips_that_cannot_be_read_take_no_part(small: Small, tmp_path: Path) ->
         (videos / f"{name}.mp4").write_bytes(b"this is no video")
     data, backbone = {"corpus": "corpus"}, {"model": str(small.model), "rule": RULE}
     recipe = recipe_file(tmp_path / "tcd.yaml", data=data, backbone=backbone, matcher={"name": "tcd"})
-    material = load_study_inputs(
-        STUDIES["tcd/t2"].needs,
-        small.corpus,
-        TextTrainingSources(features=small.features, videos=videos, validation_split="val", rule=RULE),
-    )
-    through = through_towers(study_recipe(recipe), material)
-    settings = TrainingSettings(recipe=through, seeds=1, runs=tmp_path / "runs")
+    study, settings = STUDIES["tcd/t2"], StudySettings(recipe=study_recipe(recipe), seeds=1, runs=tmp_path / "runs")
+    material = open_workspace(study, small.corpus, Sources(features=small.features, videos=videos), settings)
+    through = begun(study, settings.recipe, material)
     (row,) = each_outcome({"tcd": Variant(through)}, material, settings, lambda share: None)
     assert row.learned.clips["clip_id"].to_list() == [f"v{n}" for n in range(8) if n != 2]
     assert row.test.videos.ids == tuple(f"v{n}" for n in range(12, 17) if n != 14)

@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
-from evenreel.papers.engine.projection import draw_points, project, separation
+from evenreel.papers.shown import draw_points, project, separation
 
 Array = np.ndarray[Any, Any]
 labels = st.lists(st.sampled_from("abc"), min_size=5, max_size=12).filter(lambda names: len(set(names)) > 1)
