@@ -180,7 +180,6 @@ def figure_table(title: str, rows: FigureRows, value: str, note: str = "") -> Au
 
 
 def change_bars(changes: Mapping[str, Mapping[str, Interval]], metric: str) -> go.Figure:
-    """Draw a bar for each row of a table: how much one metric changes."""
     return deltas_by_group({metric: {row: own[metric] for row, own in changes.items()}}, f"change of {metric}, points")
 
 
@@ -206,11 +205,7 @@ def by_row(measured: Iterable[tuple[Row, Key]]) -> dict[Row, list[Key]]:
 class SeededRuns(Generic[Row, Figure]):
     """Figures of the rows of a table, measured once with each seed, as means and changes with Student's intervals.
 
-    Attributes:
-        rows: figures of each row, one mapping a seed.
-        confidence: confidence of the intervals.
-        ends: least and greatest value that a figure can have, where these are not 0 and 100.
-        notices: sentences on how the figures were made.
+    `ends` are the least and greatest value that a figure can have, where these are not 0 and 100.
     """
 
     rows: Mapping[Row, Sequence[Mapping[Figure, float]]]
@@ -223,7 +218,7 @@ class SeededRuns(Generic[Row, Figure]):
         return over_seeds([run[figure] for run in self.rows[row]], self.confidence, self.ends.get(figure, PERCENT))
 
     def means(self, row: Row) -> dict[Figure, Interval]:
-        """Return the mean of each figure of a row over its seeds, with its interval."""
+        """Return the mean of each figure of a row."""
         return {figure: self.mean(row, figure) for figure in self.rows[row][0]}
 
     def changes(self, before: Row, after: Row) -> dict[Figure, Interval]:
@@ -255,7 +250,6 @@ _ENDS = {"Rsum": (0.0, 300.0), "MedR": (1.0, np.inf), "MeanR": (1.0, np.inf)}
 
 
 def ends_of(names: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Return the least and greatest value that figures can have, where these are not 0 and 100."""
     own = {name: (0.0, 600.0) if name == BOTH else _ENDS.get(name.split()[0]) for name in names}
     return {name: ends for name, ends in own.items() if ends is not None}
 
@@ -338,17 +332,9 @@ class FineTuned(NamedTuple):
 class TrainingOutcome:
     """One training of a row of a table: its matcher, its test split and the clips that it learned from.
 
-    Attributes:
-        row: name of the row.
-        seed: number of the seed.
-        trained: the matcher, with the weights that were selected, and its members.
-        test: the split that is searched, as the matcher takes it.
-        learned: what was learned from, after trimming; by all members together.
-        seen: makes any split as the matcher takes it, by towers of its own where these were trained.
-        notices: sentences on how it was trained.
-        members: outcomes of members with towers of their own, of which `matcher` and `test` are the first's; empty for
-            a training with one matcher.
-        weights: weight of each member's scores.
+    `test` is the split that is searched as the matcher takes it, and `seen` makes any split so, by towers of its own
+    where these were trained. `learned` is after trimming, and of all members together. `members` are those with towers
+    of their own, of which `trained` and `test` are the first's, and `weights` those of their scores.
     """
 
     row: str
@@ -391,19 +377,10 @@ def each_outcome(
     *,
     selects: bool = True,
 ) -> Iterator[TrainingOutcome]:
-    """Train each row with each seed, all rows of one seed after each other.
+    """Train each row with each seed, all rows of one seed after each other, in folders by their names.
 
-    A run that is there goes on, and one that is over is read; studies whose rows are alike share them. A row that is a
-    member of another one is not trained again.
-
-    Args:
-        variants: rows by name, which is also that of the folder of their runs; a row after the one that it is a member
-            of.
-        material: what is learned from, and what is searched.
-        settings: seeds, and where runs are kept; a temporary folder is gone after the last run.
-        progress: called with the share that is done.
-        selects: whether weights are selected as the recipes say; else all clips are learned from to the last step, and
-            seeds are 0, 1, 2, ...
+    A row that is a member of another one, which stands before it, is not trained again. Without `selects` all clips are
+    learned from to the last step, and seeds are 0, 1, 2, ...
     """
     for name, variant in variants.items():
         if variant.recipe.backbone is not None and reads_graphs(spec_of(variant.recipe)):
@@ -431,11 +408,7 @@ def each_outcome(
 def each_trained(
     kinds: Mapping[str, Recipe], material: Workspace, settings: StudySettings, progress: Progress
 ) -> Iterator[tuple[str, int, FineTuned]]:
-    """Train one matcher by each recipe with each seed on all clips to the last step, as studies of mirrors do.
-
-    Yields:
-        Kind, seed and what was trained.
-    """
+    """Train one matcher by each recipe with each seed on all clips to the last step, as studies of mirrors do."""
     for recipe in kinds.values():
         others = (recipe.trim, recipe.members, recipe.likeness, recipe.backgrounds, recipe.data.words)
         if any(one is not None for one in others):
@@ -449,7 +422,6 @@ def each_trained(
 
 
 def begins_ready(recipe: Recipe, material: Workspace) -> bool:
-    """Check whether a recipe's matcher can rank clips before it is trained."""
     return material.start is not None or recipe.matcher.name in STARTS_READY
 
 
@@ -551,10 +523,7 @@ class Splits(NamedTuple):
 def splits_of(recipe: Recipe, material: Workspace, *, selects: bool = True) -> Splits:
     """Return the clips that a recipe learns from, after trimming, and those that it is selected on.
 
-    Args:
-        recipe: its `data` says what is held out, and which streams are used; its names of splits are not looked at.
-        material: splits with features.
-        selects: whether anything is selected on; else all clips are learned from.
+    Its `data` says what is held out, and which streams are used; its names of splits are not looked at.
     """
     train, _ = material.learning()
     train = with_streams(train, material.streams, recipe.data.streams)
@@ -638,9 +607,8 @@ def begun(study: Study, recipe: Recipe, material: Workspace) -> Recipe:
     """Return a study's recipe, ready for what it works on, or refuse it before anything is trained.
 
     It has the matcher and the adapter of the checkpoint that training begins with, if there is one, and where it trains
-    towers the folders of the clips. What the features of a study are for is then what they say beside their vectors:
-    which clips and captions can be used, which words are on screen (`data.on_screen`), and how the towers saw clips
-    before training, by which scene elements are selected (`data.pretrained_features`).
+    towers the folders of the clips. Features then say which clips and captions can be used, which words are on screen
+    (`data.on_screen`), and how towers saw clips before training, to select scene elements (`data.pretrained_features`).
     """
     check_towers(study, recipe)
     if material.start is not None:
@@ -740,14 +708,7 @@ def _pixels_of(recipe: Recipe, splits: Splits, run: TrainingRun) -> tuple[Traini
 
 
 def seen_by(trained: TrainedModel, recipe: Recipe, part: CorpusPart, verdicts: Path | None) -> CorpusPart:
-    """Return a part with the features that trained towers make of it, as `evenreel features` does by a checkpoint.
-
-    Args:
-        trained: a row with its towers.
-        recipe: its recipe.
-        part: a split to search; its features are those of the towers before training.
-        verdicts: file that remembers which clips can be read; None for none.
-    """
+    """Return a part with the features that trained towers make of it, as `evenreel features` does by a checkpoint."""
     folders, own = _folders_of(part), placed(recipe, _folders_of(part))
     if own.backbone is None or trained.towers is None:
         return part
@@ -777,14 +738,7 @@ def measured_trainings(
 ) -> SeededRuns[Row, Figure]:
     """Train each variant with each seed, and return its figures.
 
-    Args:
-        variants: rows to train, by name.
-        material: splits that are learned from and searched.
-        settings: seeds, confidence, and where runs are kept.
-        progress: called with the share that is done.
-        measure: function that returns the figures of a training, by the row of the table that they belong to; most
-            return one row.
-        ends: least and greatest value that a figure can have, where these are not 0 and 100.
+    `measure` returns the figures of a training by the row of the table that they belong to; most return one row.
     """
     notices: dict[str, None] = {}
     found: dict[Row, list[Mapping[Figure, float]]] = {}

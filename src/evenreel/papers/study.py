@@ -45,12 +45,11 @@ def paragraph(paper: str, heading: str, **values: object) -> str:
 
 
 def paragraphs(paper: str, *headings: str) -> tuple[str, ...]:
-    """Read several paragraphs of one paper, without any braces, by their headings."""
     return tuple(paragraph(paper, heading) for heading in headings)
 
 
 def study_words(name: str) -> tuple[str, str]:
-    """Read what a study asks, and what it reproduces, by its name.
+    """Read what a study asks, and what it reproduces.
 
     >>> study_words("ghost/f2")
     ('How near are mirrors to real clips?', 'Figure 2: similarity of pairs')
@@ -302,7 +301,6 @@ class Table:
     drawn: tuple[str, ...] = ()
 
     def variants(self, material: Workspace, settings: StudySettings) -> Variants:
-        """Return the recipes of the rows."""
         if callable(self.rows):
             return self.rows(material, settings)
         assert self.whole is not None
@@ -390,7 +388,6 @@ class Study:
 
     @property
     def function(self) -> Callable[[Workspace, StudySettings, Progress], Findings]:
-        """Import the function that makes the study of what it works on, settings and a progress."""
         if isinstance(self.make, Table):
             from evenreel.papers.engine import compared_trainings
 
@@ -399,12 +396,10 @@ class Study:
 
     @property
     def title(self) -> str:
-        """Return the question that the study asks, for a heading."""
         return study_words(self.name)[0]
 
     @property
     def about(self) -> str:
-        """Return what the study reproduces, for a list."""
         return study_words(self.name)[1]
 
 

@@ -261,11 +261,10 @@ class Workspace(Shown):
 
     @property
     def whole(self) -> Corpus:
-        """Return the corpus with all splits, or the test split where only that was given."""
         return self.test if self.corpus is None else self.corpus
 
     def learned_from(self) -> Corpus:
-        """Return the training split; without one it is refused, as other things that a study lacks are below."""
+        """Return the training split; what a study lacks is refused here and below."""
         if self.learned is None:
             raise UsageError(
                 "This study compares with what was learned from; give it a training split (--train-split)."
@@ -287,7 +286,6 @@ class Workspace(Shown):
         return max(int(row_lengths(mask).max(initial=0)) for mask in masks)
 
     def encoders(self) -> tuple[Model, ...]:
-        """Return the models, for studies that change what a model sees."""
         if not self.models:
             raise UsageError("This study changes what a model sees; give it features of the test split.")
         return self.models
@@ -300,7 +298,6 @@ class Workspace(Shown):
         return own | dict(self.scores)
 
     def pictures(self) -> Looking:
-        """Return the frames of clips and the towers that see them."""
         if self.looking is None:
             raise UsageError("This study shows frames of clips; give it their videos and the encoder of the features.")
         return self.looking
@@ -351,14 +348,10 @@ def part_of(
 
 
 def with_streams(part: CorpusPart, streams: Mapping[str, int], names: Sequence[str]) -> CorpusPart:
-    """Select streams of the frame features of a part of a corpus, as `data.streams` of a recipe says.
+    """Select streams of the frame features of a part of a corpus, as `data.streams` of a recipe says; empty for all.
 
-    A clip one of whose frames is zero in every selected stream is left out, and so are its captions.
-
-    Args:
-        part: part whose frames hold all streams side by side.
-        streams: dimension of each stream by its name, in the order of the columns.
-        names: names of the streams to keep; empty for all.
+    A clip one of whose frames is zero in every selected stream is left out, and so are its captions. `streams` are the
+    dimension of each stream, which stand side by side, by its name.
     """
     if not names or set(names) >= set(streams):
         return part
@@ -477,15 +470,7 @@ def open_workspace(
     settings: StudySettings | None = None,
     progress: Progress = lambda share: None,
 ) -> Workspace:
-    """Read what a study needs, and nothing else.
-
-    Args:
-        study: the study.
-        corpus: folder of the corpus.
-        sources: where the rest is.
-        settings: settings of a study that trains, whose recipe says what has to be read for it.
-        progress: called with the share of the files that were looked at.
-    """
+    """Read what a study needs, and nothing else; the recipe of one that trains says what has to be read for it."""
     return _Reader(study, corpus, sources, settings).read(progress)
 
 

@@ -47,9 +47,9 @@ from evenreel.papers.engine import (
     shown,
     training_told,
 )
-from evenreel.papers.shown import Separation, draw_points, project, separation
+from evenreel.papers.shown import draw_points, project, separation
 from evenreel.papers.study import BASELINE, StudySettings, paragraph, paragraphs
-from evenreel.papers.workspace import CorpusPart, Workspace, with_streams
+from evenreel.papers.workspace import Workspace, with_streams
 from evenreel.progress import Progress
 from evenreel.report.figures import Panel, deltas_by_group, share_sweep, vector_map
 from evenreel.report.result import AuditFigure, AuditTable, Cell
@@ -270,34 +270,19 @@ class Told(NamedTuple):
 
 
 class TextParts(NamedTuple):
-    """Content and bias of captions of a test split by one trained matcher, with figures of how far they are apart.
+    """Content and bias of n captions of a test split by one trained matcher, with figures of how far they are apart.
 
     Attributes:
         vectors: (n, D) of each part.
-        caption_ids: n captions.
-        apart: whether the two lie apart.
-        told: how often a classifier tells content from bias.
-        shared: percent of the variance of the bias that is predicted from the content.
-        groups: how often each part tells the groups of each column of the captions.
+        caption_ids: the captions.
+        figures: figures of the study's tables, by the names they have there.
+        chance: how often chance names the right group of a column of the captions, in percent.
     """
 
     vectors: Mapping[str, NDArray[np.float64]]
     caption_ids: Sequence[str]
-    apart: Separation
-    told: Told
-    shared: float
-    groups: Mapping[str, Mapping[str, Told]]
-
-    @property
-    def figures(self) -> dict[str, float]:
-        """Return the figures of the study's tables, by the names they have there."""
-        sides = [(column, side, own) for column, sides in self.groups.items() for side, own in sides.items()]
-        return {
-            _TOLD: self.told.share,
-            "nearest neighbours of the own part, %": 100 * self.apart.agreement,
-            _SILHOUETTE: self.apart.silhouette,
-            _SHARED: self.shared,
-        } | {_named_group(column, side): own.share for column, side, own in sides}
+    figures: Mapping[str, float]
+    chance: Mapping[str, float]
 
 
 def projected_parts(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
@@ -311,7 +296,7 @@ def projected_parts(material: Workspace, settings: StudySettings, progress: Prog
         )
     found: list[TextParts] = []
 
-    def measure(one: TrainingOutcome) -> dict[str, dict[str, float]]:
+    def measure(one: TrainingOutcome) -> dict[str, Mapping[str, float]]:
         found.append(parts_of(one, settings.audit.seed))
         return {one.row: found[-1].figures}
 
@@ -342,21 +327,23 @@ def parts_of(outcome: TrainingOutcome, seed: int) -> TextParts:
         CONTENT: whole_captions(outcome.matcher, texts, Reading()),
         BIAS: whole_captions(outcome.matcher, texts, Reading(source="bias")),
     }
-    table = _captions(test, texts.ids)
+    captions = pl.DataFrame({"caption_id": texts.ids})
+    table = captions.join(test.corpus.captions, on="caption_id", how="left", maintain_order="left")
     clips = table["clip_id"].to_numpy()
-    both = np.concatenate([*vectors.values()])
-    sides = np.repeat([*vectors], len(texts.ids))
-    return TextParts(
-        vectors,
-        texts.ids,
-        separation(both, sides.tolist()),
-        told_apart(both, sides, np.concatenate([clips, clips])),
-        100 * predicted(vectors[CONTENT], vectors[BIAS], clips),
-        {
-            column: {side: told_apart(own, table[column].to_numpy(), clips) for side, own in vectors.items()}
-            for column in _columns(table)
-        },
-    )
+    both, sides = np.concatenate([*vectors.values()]), np.repeat([*vectors], len(texts.ids))
+    apart = separation(both, sides.tolist())
+    figures = {
+        _TOLD: told_apart(both, sides, np.concatenate([clips, clips])).share,
+        "nearest neighbours of the own part, %": 100 * apart.agreement,
+        _SILHOUETTE: apart.silhouette,
+        _SHARED: 100 * predicted(vectors[CONTENT], vectors[BIAS], clips),
+    }
+    chance = {}
+    for column in _columns(table):
+        for side, own in vectors.items():
+            told = told_apart(own, table[column].to_numpy(), clips)
+            figures[f"{column} from {side}"], chance[column] = told.share, told.chance
+    return TextParts(vectors, texts.ids, figures, chance)
 
 
 def whole_captions(matcher: Matcher, texts: TextFeatures, reading: Reading) -> NDArray[np.float64]:
@@ -413,13 +400,6 @@ def predicted(known: NDArray[np.float64], asked: NDArray[np.float64], clips: NDA
     return float(1 - ((asked - guess) ** 2).sum() / spread) if spread else 0.0
 
 
-def _captions(test: CorpusPart, ids: Sequence[str]) -> pl.DataFrame:
-    """The rows of the corpus of some captions, in their order."""
-    return pl.DataFrame({"caption_id": ids}).join(
-        test.corpus.captions, on="caption_id", how="left", maintain_order="left"
-    )
-
-
 def _columns(table: pl.DataFrame) -> list[str]:
     """Columns of the user's own that divide the captions in a few groups, two of which are in what each fold learns."""
     clips = table["clip_id"].to_numpy()
@@ -441,22 +421,17 @@ def _in_every_fold(groups: NDArray[np.object_], clips: NDArray[np.object_]) -> b
     return all(len(set(groups[taught])) > 1 for taught, _ in folds)
 
 
-def _named_group(column: str, side: str) -> str:
-    """How the figure is called of what a part says of a column of the captions."""
-    return f"{column} from {side}"
-
-
 def _group_tables(figures: Mapping[str, Interval], first: TextParts) -> tuple[AuditTable, ...]:
     """What each part says of the columns of the captions; nothing where there are none."""
     rows: list[dict[str, Cell | Interval]] = [
         {
             "column of the captions": column,
             "told from": side,
-            "right, %": figures[_named_group(column, side)],
-            "chance, %": own.chance,
+            "right, %": figures[f"{column} from {side}"],
+            "chance, %": chance,
         }
-        for column, sides in first.groups.items()
-        for side, own in sides.items()
+        for column, chance in first.chance.items()
+        for side in first.vectors
     ]
     return (AuditTable.of("What each part says of the captions", rows),) if rows else ()
 

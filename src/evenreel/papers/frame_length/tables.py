@@ -7,8 +7,9 @@ search with: a matcher of M members encodes every clip M times, and keeps as man
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from evenreel.errors import UsageError
@@ -48,7 +49,6 @@ RANKS = ("R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum")
 
 
 def plain(recipe: Recipe) -> Recipe:
-    """Return the recipe of the base model, without trimming and without members."""
     return replace(recipe, trim=None, members=None)
 
 
@@ -60,11 +60,6 @@ def longer(recipe: Recipe, times: int) -> Recipe:
 
 
 def longer_row(times: int) -> str:
-    """Name the row of a baseline that is trained for a multiple of its steps.
-
-    >>> longer_row(2)
-    'baseline, 2 times as long'
-    """
     return f"{BASELINE}, {times} times as long"
 
 
@@ -79,7 +74,6 @@ def trimmed(recipe: Recipe, rule: Literal["all", "random"]) -> Recipe:
 
 
 def divided(recipe: Recipe, members: Members) -> Recipe:
-    """Return the recipe of the base model with a member for each stratum of clips by length, and no trimming."""
     return replace(recipe, trim=None, members=members)
 
 
@@ -129,22 +123,27 @@ def _members(recipe: Recipe) -> Members:
 # rows of tables -------------------------------------------------------------------------------------------------------
 
 
-def against_trimming(material: Workspace, settings: StudySettings) -> Variants:
-    """Return the rows of table 1: every correction beside the baseline."""
-    recipe = settings.recipe
-    rows = {RMV_RAND: trimmed(recipe, "random"), RMV_ALL: trimmed(recipe, "all")}
-    return rows_beside(plain(recipe), rows | {ENSEMBLE: ensemble(recipe), BACKDOOR: backdoor(recipe)})
+WAYS: Mapping[str, Callable[[Recipe], Recipe]] = {
+    RMV_RAND: partial(trimmed, rule="random"),
+    RMV_ALL: partial(trimmed, rule="all"),
+    ENSEMBLE: ensemble,
+    BACKDOOR: backdoor,
+}
 
 
-def against_mining(material: Workspace, settings: StudySettings) -> Variants:
-    """Return the rows of table 2: RAN and RANP, with and without the backdoor adjustment."""
-    return _each_with_backdoor({name: mined(settings.recipe, mining) for name, mining in MINED.items()})
+def corrected(*names: str) -> RowsOf:
+    """Return rows of corrections beside the baseline: of table 1 all, of table 10 the adjustment and an ensemble."""
+    return lambda material, settings: rows_beside(
+        plain(settings.recipe), {name: WAYS[name](settings.recipe) for name in names}
+    )
 
 
-def with_mining(material: Workspace, settings: StudySettings) -> Variants:
-    """Return the rows of tables 3 and 9: baseline, RAN and RANP, all also adjusted."""
-    rows = {name: mined(settings.recipe, mining) for name, mining in MINED.items()}
-    return _each_with_backdoor({BASELINE: settings.recipe} | rows)
+def with_mining(*others: str) -> RowsOf:
+    """Return the rows of tables 2, 3 and 9: RAN and RANP, after the baseline if it is named, all also adjusted."""
+    return lambda material, settings: _each_with_backdoor(
+        dict.fromkeys(others, settings.recipe)
+        | {name: mined(settings.recipe, mining) for name, mining in MINED.items()}
+    )
 
 
 def _each_with_backdoor(bases: Mapping[str, Recipe]) -> Variants:
@@ -192,12 +191,6 @@ def other_matchers(material: Workspace, settings: StudySettings) -> Variants:
         raise UsageError("This study trains several matchers, and a checkpoint (--start) is of one: leave it out.")
     bare = replace(settings.recipe, adapter=None)
     return _each_with_backdoor({name: with_room(bare, name, material) for name in settings.bases})
-
-
-def with_ensemble(material: Workspace, settings: StudySettings) -> Variants:
-    """Return the rows of table 10: the adjustment beside as many models of all clips."""
-    recipe = settings.recipe
-    return rows_beside(plain(recipe), {ENSEMBLE: ensemble(recipe), BACKDOOR: backdoor(recipe)})
 
 
 def fine_tuned_strata(material: Workspace, settings: StudySettings) -> Variants:
@@ -248,15 +241,15 @@ def _table(rows: RowsOf, metrics: tuple[str, ...], *notes: str, lead: str = "") 
 
 
 LENGTH: tuple[Study, ...] = (
-    _trained("t1", _table(against_trimming, _GRADED, lead=BACKDOOR)),
-    _trained("t2", _table(against_mining, _GRADED, lead=f"RANP + {BACKDOOR}")),
-    _trained("t3", _table(with_mining, (*RANKS, *NDCG), lead=f"{BASELINE} + {BACKDOOR}")),
+    _trained("t1", _table(corrected(*WAYS), _GRADED, lead=BACKDOOR)),
+    _trained("t2", _table(with_mining(), _GRADED, lead=f"RANP + {BACKDOOR}")),
+    _trained("t3", _table(with_mining(BASELINE), (*RANKS, *NDCG), lead=f"{BASELINE} + {BACKDOOR}")),
     _trained("t4", _table(divisions, (*_MEANS, "R@10", "MeanR"), lead="adjusted 2")),
     _trained("t5", "frame_length.cost:costs", frozen=COUNTS),
     _trained("t6", _table(without_streams, _MEANS), frozen=STREAMS),
     _trained("t7", _table(other_matchers, _GRADED), "bases"),
     _trained("t8", "frame_length.classes:remove_one", "action"),
-    _trained("t10", _table(with_ensemble, _GRADED, lead=BACKDOOR)),
+    _trained("t10", _table(corrected(ENSEMBLE, BACKDOOR), _GRADED, lead=BACKDOOR)),
     _trained("failure", _table(fine_tuned_strata, (*_GRADED, "R@1", "R@10"), _TOTAL, lead=TUNED)),
     _trained("controls", _table(controls, (*_GRADED, "R@1"), _TOTAL, _PARTS, lead=f"{STRATA}{ALL_STEPS}")),
     _trained("samples", "frame_length.samples:samples", "tail_classes"),
