@@ -1,4 +1,4 @@
-"""Tables 1 to 6 and figures 2 and 3 of Generative Ghost (arXiv 2502.07327), and galleries with more and more mirrors."""
+"""Tables 1 to 6 and figures 2 and 3 of Generative Ghost (arXiv 2502.07327), and galleries with ever more mirrors."""
 
 from __future__ import annotations
 
