@@ -8,9 +8,9 @@ ONLINE, OFFLINE = "titan/online", "titan/offline"
 SEEDED = ("seeds", "adapt")
 
 TITAN: tuple[Study, ...] = (
-    Study("titan/t1", "titan.tables:T1", STREAMS, SEEDED, recipe=ONLINE),
-    Study("titan/t2", "titan.tables:T2", STREAMS, SEEDED, recipe=ONLINE),
-    Study("titan/t3", "titan.tables:T3", STREAMS, SEEDED, recipe=OFFLINE),
-    Study("titan/f4", "titan.tables:F4", STREAMS, SEEDED, recipe=ONLINE),
-    Study("titan/f5", "titan.phrases:corrected_phrases", STREAMS, ("adapt", "queries"), recipe=OFFLINE),
+    Study("titan/t1", "titan.figures:T1", STREAMS, SEEDED, recipe=ONLINE),
+    Study("titan/t2", "titan.figures:T2", STREAMS, SEEDED, recipe=ONLINE),
+    Study("titan/t3", "titan.figures:T3", STREAMS, SEEDED, recipe=OFFLINE),
+    Study("titan/f4", "titan.figures:F4", STREAMS, SEEDED, recipe=ONLINE),
+    Study("titan/f5", "titan.figures:corrected_phrases", STREAMS, ("adapt", "queries"), recipe=OFFLINE),
 )
