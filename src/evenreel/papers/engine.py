@@ -552,7 +552,8 @@ def splits_of(recipe: Recipe, material: Workspace, *, selects: bool = True) -> S
 def learning_of(recipe: Recipe, splits: Splits, material: Workspace) -> TrainingInputs:
     """Return the inputs of a training by a recipe on features of its splits (`splits_of`)."""
     learned, selected, start = splits.learned, splits.selected, material.start
-    part = learned if splits.mirrors is None else replace(splits.part, corpus=learned.corpus)
+    whole = learned if splits.mirrors is None else splits.part  # with the clips that mirror those learned from
+    part = replace(whole, corpus=learned.corpus)
     examples, _ = weighted_examples(recipe, _examples(part, splits.mirrors, relevance=needs_relevance(recipe)))
     return TrainingInputs(
         examples,
@@ -560,7 +561,7 @@ def learning_of(recipe: Recipe, splits: Splits, material: Workspace) -> Training
         None if selected is None else _examples(selected),
         start={} if start is None else kept_weights(start.matcher),
         start_spec=None if start is None else start.spec,
-        lengths=lengths_of(learned.corpus, learned.videos.ids),
+        lengths=lengths_of(whole.corpus, whole.videos.ids),
         weights_hash=material.weights_hash,
     )
 
@@ -701,7 +702,7 @@ def _pixels_of(recipe: Recipe, splits: Splits, run: TrainingRun) -> tuple[Traini
         read.selected,
         read.towers,
         source=read.source,
-        lengths=lengths_of(usable.corpus, read.learned.pairs.clip_ids),
+        lengths=lengths_of(corpus, read.learned.pairs.clip_ids),
         weights_hash=read.encoder.weights_hash,
     )
     return learning, splits._replace(learned=usable, selected=kept, notices=splits.notices + told)
