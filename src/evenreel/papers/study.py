@@ -22,7 +22,6 @@ from evenreel.report.paragraphs import page_paragraph, page_text
 
 if TYPE_CHECKING:
     from evenreel.adaptation.settings import AdaptSettings
-    from evenreel.papers.engine import Findings
     from evenreel.papers.workspace import Workspace
     from evenreel.progress import Progress
     from evenreel.training.recipe.recipe import Recipe
@@ -387,12 +386,11 @@ class Study:
     frozen: str = ""
 
     @property
-    def function(self) -> Callable[[Workspace, StudySettings, Progress], Findings]:
+    def function(self) -> Callable[[Workspace, StudySettings, Progress], Any]:
+        """Import what makes the study: `engine.Findings` of what it works on, settings and a progress."""
         if isinstance(self.make, Table):
-            from evenreel.papers.engine import compared_trainings
-
-            return partial(compared_trainings, self.make, self.name.partition("/")[0])
-        return cast("Callable[[Workspace, StudySettings, Progress], Findings]", resolve_name(f"{PACKAGE}.{self.make}"))
+            return partial(resolve_name(f"{PACKAGE}.engine:compared_trainings"), self.make, self.name.partition("/")[0])
+        return cast("Callable[[Workspace, StudySettings, Progress], Any]", resolve_name(f"{PACKAGE}.{self.make}"))
 
     @property
     def title(self) -> str:
