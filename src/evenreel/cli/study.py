@@ -69,14 +69,11 @@ class RecipeChoice:
     changes: Annotated[tuple[str, ...], OptionForm("--set")] = ()
 
 
-@dataclass(frozen=True)
-class AdaptationChoice(RecipeChoice):
-    """How the models of a study learn at test time.
-
-    Attributes:
-        recipe: how to learn at test time, a file or settings of `evenreel adapt`.
-        changes: NAME=VALUE instead of one of these settings: lr=0.001; may be given again.
-    """
+LEARNS = {
+    "recipe": "How to learn at test time, a file or settings of 'evenreel adapt'.",
+    "changes": "NAME=VALUE instead of one of these settings: lr=0.001; may be given again.",
+}
+"""What the choice is of a study whose models learn at test time."""
 
 
 def _named(given: Sequence[str]) -> dict[str, str]:
@@ -117,7 +114,10 @@ def _options(source: type[Any], names: Iterable[str], texts: Mapping[str, str] |
     """Options of a command for some fields of a record, with other help than that of the field for some."""
     left_out = tuple(one.name for one in fields(source) if one.name not in names)
     own: dict[str, Any] = {"audit": AUDIT} if "audit" in names else {}
-    own |= {name: Annotated[Path | None, typer.Option(help=text)] for name, text in (texts or {}).items()}
+    kinds: dict[str, Any] = {"recipe": (str | None,), "changes": (list[str] | None, "--set")}
+    for name, text in (texts or {}).items():
+        kind, *flags = kinds.get(name, (Path | None,))
+        own[name] = Annotated[kind, typer.Option(*flags, help=text)]
     return from_settings(source, leave_out=left_out, **own)
 
 
@@ -141,8 +141,7 @@ class _One:
         made_of = {"recipe", "runs", "adapt"}  # fields that are made of the choice of a recipe
         of_sources = _options(Sources, {"split", *study.needs.sources}, study.needs.help)
         of_settings = _options(StudySettings, {"audit", *study.options} - made_of)
-        choices = AdaptationChoice if "adapt" in chosen else RecipeChoice
-        of_recipe = _options(choices, {"recipe", "changes"} if chosen else ())
+        of_recipe = _options(RecipeChoice, LEARNS if chosen else (), LEARNS if "adapt" in chosen else {})
 
         def run(
             ctx: typer.Context,

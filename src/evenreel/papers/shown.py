@@ -218,14 +218,12 @@ class Separation:
     """How far groups of vectors lie apart, beside what chance would give.
 
     Attributes:
-        neighbours: k, how many of each vector's nearest ones are looked at.
-        agreement: mean share of these that are of the vector's own group; ties count as they would on average.
+        agreement: mean share of each vector's nearest k that are of the vector's own group; ties count as they would on average.
         chance: the same where groups are given out at random. Clips may lie below it: where each is nearest to its own
             mirror, neighbours are of the other group.
         silhouette: mean silhouette, -1 to 1, with Euclidean distances: near 0 where groups overlap.
     """
 
-    neighbours: int
     agreement: float
     chance: float
     silhouette: float
@@ -251,24 +249,26 @@ def draw_points(groups: Sequence[str], seed: int = 0, most: int = MOST_POINTS) -
     return np.sort(np.concatenate([np.zeros(0, np.int64), *kept]))
 
 
-def project(vectors: NDArray[Any], *, perplexity: float | None = None) -> NDArray[np.float32]:
-    """Place vectors in a plane by t-SNE, (N, D) -> (N, 2); the same bytes in each run on one machine.
+def project(vectors: NDArray[Any]) -> NDArray[np.float32]:
+    """Place at least 4 vectors in a plane by t-SNE, (N, D) -> (N, 2); the same bytes in each run on one machine.
 
     Vectors of more than 50 dimensions are first reduced to these by PCA. Points start at their first two principal
-    components, so nothing is random. It works on one core, because several would add in another order each time.
-
-    Args:
-        vectors: (N, D), at least 4 of at least 2 dimensions.
-        perplexity: about how many neighbours a point has; None for 30, or a third of the others where they are few.
+    components, so nothing is random. It works on one core, because several would add in another order each time. A
+    point has about 30 neighbours (perplexity), or a third of the others where they are few.
     """
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
-    values = _checked(vectors)
-    perplexity = min(PERPLEXITY, (len(values) - 1) / 3) if perplexity is None else perplexity
-    if not 0 < perplexity < len(values):
-        raise UsageError(f"The perplexity is {perplexity}; for {len(values):,} vectors it must lie between 0 and that.")
+    values = _finite(vectors)
+    if len(values) < FEWEST_POINTS or values.shape[1] < 2:
+        raise UsageError(
+            f"{len(values)} vectors of {values.shape[1]} dimensions cannot be projected; give at least {FEWEST_POINTS} "
+            "of at least 2."
+        )
+    if not np.ptp(values, axis=0).any():
+        raise UsageError(f"All {len(values):,} vectors are the same; there is nothing to be seen in their projection.")
+    perplexity = min(PERPLEXITY, (len(values) - 1) / 3)
     with threadpool_limits(1):
         if values.shape[1] > PCA_DIMENSIONS:
             fewer = min(PCA_DIMENSIONS, len(values))
@@ -296,7 +296,7 @@ def separation(vectors: NDArray[Any], groups: Sequence[str], neighbours: int = 1
     if not 1 <= neighbours < count:
         raise UsageError(f"The nearest {neighbours} of {count:,} vectors were asked for; ask for 1 to {count - 1}.")
     chance = float((sizes * (sizes - 1)).sum() / (count * (count - 1)))
-    return Separation(neighbours, _agreement(values, labels, neighbours), chance, _silhouette(values, labels))
+    return Separation(_agreement(values, labels, neighbours), chance, _silhouette(values, labels))
 
 
 def _agreement(values: NDArray[np.float64], labels: NDArray[np.int64], neighbours: int) -> float:
@@ -328,18 +328,6 @@ def _silhouette(values: NDArray[np.float64], labels: NDArray[np.int64]) -> float
         return 0.0
     with config_context(working_memory=BAND_MIB):
         return float(silhouette_score(values, labels))
-
-
-def _checked(vectors: NDArray[Any]) -> NDArray[np.float64]:
-    values = _finite(vectors)
-    if len(values) < FEWEST_POINTS or values.shape[1] < 2:
-        raise UsageError(
-            f"{len(values)} vectors of {values.shape[1]} dimensions cannot be projected; give at least {FEWEST_POINTS} "
-            "of at least 2."
-        )
-    if not np.ptp(values, axis=0).any():
-        raise UsageError(f"All {len(values):,} vectors are the same; there is nothing to be seen in their projection.")
-    return values
 
 
 def _finite(vectors: NDArray[Any]) -> NDArray[np.float64]:

@@ -113,19 +113,12 @@ class Sources:
 
 
 class Needs(NamedTuple):
-    """What a study reads.
+    """What a study reads."""
 
-    Attributes:
-        words: what the user has to name beside the corpus, for a list.
-        sources: fields of `Sources` that say where it is.
-        features: whether features of the corpus have to be named.
-        help: sentences on sources that are others for this study.
-    """
-
-    words: str
-    sources: tuple[str, ...]
-    features: bool = True
-    help: Mapping[str, str] = {}
+    words: str  # what the user has to name beside the corpus, for a list
+    sources: tuple[str, ...]  # fields of `Sources` that say where it is
+    features: bool = True  # whether features of the corpus have to be named
+    help: Mapping[str, str] = {}  # sentences on sources that are others for this study
 
 
 _LEARNED, _MODELS = ("train_split",), ("features", "matchers", "pretrained_features", "device")
@@ -249,19 +242,12 @@ class MemberOf(NamedTuple):
 
 @dataclass(frozen=True)
 class Variant:
-    """One recipe to train as a row of a table, and the row it is compared with.
-
-    Attributes:
-        recipe: recipe of the row.
-        against: name of the row that it is compared with; None for a row that others are compared with.
-        narrowed: function that selects the part of the training corpus to learn from; None for what the recipe selects.
-        member: member of another row's ensemble that this row shows; None for a training of its own.
-    """
+    """One recipe to train as a row of a table, and the row it is compared with."""
 
     recipe: Recipe
-    against: str | None = None
-    narrowed: Callable[[Corpus], Corpus] | None = None
-    member: MemberOf | None = None
+    against: str | None = None  # None for a row that others are compared with
+    narrowed: Callable[[Corpus], Corpus] | None = None  # selects the part of the training corpus to learn from
+    member: MemberOf | None = None  # member of another row's ensemble that this row shows, instead of a training
 
 
 Variants = dict[str, Variant]
@@ -273,31 +259,20 @@ Changes = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Table:
-    """A table of trainings that differ in one thing, as data.
+    """A table of trainings that differ in one thing, as data."""
 
-    Attributes:
-        metrics: metrics that are measured, a column each, such as `R@1 T2V` (`evenreel.papers.engine.figures_of`).
-        whole: makes the recipe that rows change, or refuses what a study of this paper cannot train.
-        rows: what each row changes, by its name; or a function that makes the rows.
-        against: the row that one is compared with, where it is not the first; None for one that others are compared
-            with.
-        main: metric that the effect of the study is about; empty for the first.
-        lead: row whose change is the effect of the study; empty for the row with the largest change.
-        notes: headings of paragraphs of `papers/words` that readers have to know, beside that of the measures.
-        sweeps: settings that are drawn, such as `kappa`, with the row of each of their values; rows that were not
-            trained are left out.
-        drawn: metrics that are drawn over the values of each sweep.
-    """
-
-    metrics: tuple[str, ...]
+    metrics: tuple[str, ...]  # columns, such as `R@1 T2V` (`evenreel.papers.engine.figures_of`)
+    # makes the recipe that rows change, or refuses what a study of this paper cannot train
     whole: Callable[[Workspace, StudySettings], Recipe] | None = None
-    rows: Mapping[str, Changes] | RowsOf = field(default_factory=dict)
+    rows: Mapping[str, Changes] | RowsOf = field(default_factory=dict)  # what each changes, or what makes them all
+    # row that one is compared with, where it is not the first; None for one that others are compared with
     against: Mapping[str, str | None] = field(default_factory=dict)
-    main: str = ""
-    lead: str = ""
-    notes: tuple[str, ...] = ()
+    main: str = ""  # metric that the effect of the study is about; empty for the first
+    lead: str = ""  # row whose change is the effect of the study; empty for the largest change
+    notes: tuple[str, ...] = ()  # headings of paragraphs that readers have to know, beside that of the measures
+    # settings that are drawn, such as `kappa`, with the row of each of their values; those not trained are left out
     sweeps: Mapping[str, Mapping[float, str]] = field(default_factory=dict)
-    drawn: tuple[str, ...] = ()
+    drawn: tuple[str, ...] = ()  # metrics that are drawn over the values of each sweep
 
     def variants(self, material: Workspace, settings: StudySettings) -> Variants:
         if callable(self.rows):

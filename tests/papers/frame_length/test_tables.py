@@ -47,7 +47,6 @@ from evenreel.training.ensemble.strata import Stratum
 from evenreel.training.loop.milestones import SelectionProgress
 from evenreel.training.loop.run import RunHooks, TrainedModel
 from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import Members
 from evenreel.training.specs import learned_from, spec_of
 from tests.papers.class_clips import STREAMS, class_material, longer_videos, quick_settings
 
@@ -153,15 +152,6 @@ def test_rows_are_compared_with_what_takes_as_many_steps(count: int, steps: str)
     assert against is not None and spent("fine-tuned strata", tuned) == spent(against, tuned) > 1
 
 
-def test_strata_at_random_are_as_large_as_the_recipe_has_them(quick: StudySettings) -> None:
-    given = replace(quick, recipe=replace(quick.recipe, members=Members(count=3, fraction=0.7, longest_first=True)))
-    kinds = controls(class_material(), given)
-    (by_length, random) = (kinds[f"strata {how}"].recipe.members for how in ("by length", "at random"))
-    assert by_length == Members(count=3, fraction=0.7, longest_first=True)
-    assert random == Members(count=3, fraction=0.7, split="random")
-    assert set(kinds) >= {"baseline, 2 times as long", "baseline, 3 times as long"}
-
-
 def test_a_stratum_alone_is_not_trained_again(quick: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     folders: list[str] = []
 
@@ -189,15 +179,6 @@ def test_seeds_share_no_member(quick: StudySettings, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("evenreel.papers.engine.train_recipe", told)
     run_study("length/t10", class_material(), replace(quick, seeds=2))
     assert [len(one) for one in taken] == [2, 2] and not taken[0] & taken[1]
-
-
-def test_figures_have_intervals_over_seeds(quick: StudySettings) -> None:
-    found = run_study("length/t6", class_material(), replace(quick, seeds=2))
-    assert not any("one seed" in notice for notice in found.notices)
-    for *_, mean, low, high in cast("Any", found.tables[2].rows):
-        assert 0 <= low <= mean <= high <= 100
-    change = rows_of(found.tables[1])["without seen"]
-    assert change[4] == pytest.approx((change[5] + change[6]) / 2)
 
 
 def test_what_trimming_knows_of_the_test_split_is_said(quick: StudySettings) -> None:
