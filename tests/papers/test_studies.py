@@ -17,7 +17,7 @@ from evenreel.papers import STUDIES, StudySettings, Workspace, part_of, run_stud
 from evenreel.papers.engine import before_training
 from evenreel.papers.study import Table, paragraph, study_words
 from evenreel.papers.workspace import groups_in, one_group
-from tests.papers.offset_pairs import GROUP, offset_material, offset_part, paired_corpus, quick_settings
+from tests.papers.offset_pairs import GROUP, offset_material, offset_part, paired_corpus
 
 
 def test_groups_and_what_their_generators_were_given() -> None:
@@ -68,7 +68,7 @@ def test_recipes_that_a_study_cannot_follow() -> None:
 def test_a_study_says_what_it_lacks() -> None:
     """None of them fails in another way on material that holds nothing but a test split."""
     bare = Workspace(test=paired_corpus("test", ("text", "image")))
-    settings = replace(quick_settings(), group=GROUP)
+    settings = StudySettings(group=GROUP)  # and so the recipe of each study
     for name in STUDIES.keys() - {"ghost/t1"}:
         with pytest.raises(UsageError, match=r"This study .*; give it "):
             run_study(name, bare, settings)

@@ -9,7 +9,7 @@ from evenreel.errors import UsageError
 from evenreel.papers.bima.tables import BIMA
 from evenreel.papers.frame_length.tables import LENGTH
 from evenreel.papers.ghost.studies import GHOST
-from evenreel.papers.study import STAGES, Study, StudySettings
+from evenreel.papers.study import STAGES, Study, StudySettings, study_recipe
 from evenreel.papers.tcd.tables import TCD
 from evenreel.papers.titan.studies import TITAN
 from evenreel.progress import Progress
@@ -43,7 +43,12 @@ def run_study(
     if "recipe" in study.options:
         from evenreel.papers.engine import begun
 
-        settings = replace(settings, recipe=begun(study, settings.recipe, material))
+        recipe = settings.recipe or study_recipe(default=study.recipe)
+        settings = replace(settings, recipe=begun(study, recipe, material))
+    if "adapt" in study.options and settings.adapt is None:
+        from evenreel.adaptation.settings import AdaptSettings
+
+        settings = replace(settings, adapt=AdaptSettings())
     found = study.function(material, settings, progress)
     return AuditResult(
         name=name,

@@ -218,7 +218,7 @@ class Separation:
     """How far groups of vectors lie apart, beside what chance would give.
 
     Attributes:
-        agreement: mean share of each vector's nearest k that are of the vector's own group; ties count as they would on average.
+        agreement: mean share of each vector's nearest k that are of its own group; ties count as they would on average.
         chance: the same where groups are given out at random. Clips may lie below it: where each is nearest to its own
             mirror, neighbours are of the other group.
         silhouette: mean silhouette, -1 to 1, with Euclidean distances: near 0 where groups overlap.

@@ -170,12 +170,6 @@ def study_recipe(
     return load_recipe(path, changes)
 
 
-def _usual_adaptation() -> AdaptSettings:
-    from evenreel.adaptation.settings import AdaptSettings
-
-    return AdaptSettings()
-
-
 @dataclass(frozen=True, kw_only=True)
 class StudySettings:
     """How studies are made; each looks at some of these, which are its options on the command line.
@@ -185,9 +179,9 @@ class StudySettings:
         stage: move the frames that were taken (sampled), or those of the whole clip before --frames are taken (video).
         frames: frames taken of each clip where order counts; None for all.
         seeds: trainings, or draws, of each kind.
-        recipe: recipe of what is trained; its data and its seed are the study's.
+        recipe: recipe of what is trained; its data and its seed are the study's. None for the study's own.
         runs: folder for what training writes, in which broken-off work goes on; None for a temporary one.
-        adapt: settings of test-time training; where there are several seeds, they go out from its own.
+        adapt: settings of test-time training, whose seed the seeds go out from; None for the usual ones.
         group: generated clips to train on, or to look at alone, such as 'sora text'; None for the only ones.
         shares: share of generated clips in training; give two or more, from the least to the most.
         action: the class, VERB,NOUN or what captions call it; None for the one most longer in test, or of whose
@@ -204,9 +198,10 @@ class StudySettings:
     stage: OrderStage = "sampled"
     frames: Annotated[int | None, OptionForm(least=1, most=1_000_000)] = None
     seeds: Annotated[int, OptionForm(least=1, most=1_000)] = 5
-    recipe: Recipe = field(default_factory=study_recipe)
+    # `run_study` fills in both, so that only who trains imports what trains
+    recipe: Recipe = None  # type: ignore[assignment]
     runs: Path | None = None
-    adapt: AdaptSettings = field(default_factory=_usual_adaptation)
+    adapt: AdaptSettings = None  # type: ignore[assignment]
     group: str | None = None
     shares: Annotated[tuple[float, ...], OptionForm("--share", 0, 1)] = (0.0, 0.2, 0.4, 0.6, 0.8)
     action: Annotated[str | None, OptionForm("--class")] = None

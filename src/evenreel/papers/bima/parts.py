@@ -87,12 +87,18 @@ def on_other_corpora(material: Workspace, settings: StudySettings, progress: Pro
     pairs = list(zip(runs.rows[BASELINE], runs.rows[WHOLE], strict=True))
     gained = [[after[name, MAIN] - before[name, MAIN] for before, after in pairs] for name in material.others]
     means: list[dict[str, Cell | Interval]] = []
+    every: list[tuple[dict[str, Cell], dict[str, Interval]]] = []
+    moved: list[tuple[dict[str, Cell], dict[str, Interval]]] = []
     for name, part in parts.items():
         before = figures_of(untrained[name], part.corpus, T2V)
         means.append({"searched": name, "learned from": NOTHING, "system": CLIP4CLIP, **before})
         for row in runs.rows:
-            found = {metric: runs.mean(row, (name, metric)).value for metric in T2V}
-            means.append({"searched": name, "learned from": own, "system": row, **found})
+            place: dict[str, Cell] = {"searched": name, "learned from": own, "system": row}
+            found = {metric: runs.mean(row, (name, metric)) for metric in T2V}
+            means.append({**place, **{metric: figure.value for metric, figure in found.items()}})
+            every.append((place, found))
+            if row in changes:
+                moved.append(({**place, "less": BASELINE}, {metric: changes[row][name, metric] for metric in T2V}))
     told = (
         f"in {name} {WHOLE} has {MAIN} {runs.mean(WHOLE, (name, MAIN)).value:.1f}, "
         f"{beside(changes[WHOLE][name, MAIN], BASELINE)}"
@@ -107,28 +113,8 @@ def on_other_corpora(material: Workspace, settings: StudySettings, progress: Pro
         ),
         (
             AuditTable.of("What is found where", means, "Means over seeds."),
-            changes_table(
-                (
-                    (
-                        {"searched": name, "learned from": own, "system": row, "less": BASELINE},
-                        {metric: figures[name, metric] for metric in T2V},
-                    )
-                    for name in parts
-                    for row, figures in changes.items()
-                ),
-                settings,
-            ),
-            means_table(
-                (
-                    (
-                        {"searched": name, "learned from": own, "system": row},
-                        {metric: runs.mean(row, (name, metric)) for metric in T2V},
-                    )
-                    for name in parts
-                    for row in runs.rows
-                ),
-                settings,
-            ),
+            changes_table(moved, settings),
+            means_table(every, settings),
             AuditTable.of(
                 "What is searched",
                 (
