@@ -19,6 +19,7 @@ from evenreel.papers.study import (
     StudySettings,
     Table,
     Variants,
+    changed,
     from_the_start,
     named,
     trained_study,
@@ -84,8 +85,7 @@ def bima_of(material: Workspace, settings: StudySettings) -> Recipe:
             f"Studies of bima need entities and activities, and the dictionary {where} has no {lacking[0]}; make one "
             "with both, for example from lists of your own (`evenreel elements --entities FILE --activities FILE`)."
         )
-    spelt = {**recipe.matcher.settings, **{name: getattr(own, name) for name in _SPELT_OUT}}
-    return replace(recipe, matcher=replace(recipe.matcher, settings=spelt), trim=None, members=None)
+    return changed(replace(recipe, trim=None, members=None), {name: getattr(own, name) for name in _SPELT_OUT})
 
 
 def _phrases(settings: BimaSettings, weights_hash: str | None) -> dict[str, Sequence[str]]:

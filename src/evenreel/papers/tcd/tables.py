@@ -18,6 +18,7 @@ from evenreel.papers.study import (
     Table,
     Variant,
     Variants,
+    changed,
     from_the_start,
     named,
     trained_study,
@@ -99,7 +100,7 @@ def tcd_of(material: Workspace, settings: StudySettings, *, rewords: bool = Fals
     # every setting, so that rows that train alike say so alike and share their runs
     own: dict[str, Any] = asdict(TcdSettings(**recipe.matcher.settings))
     own["max_frames"] = max(own["max_frames"], material.longest("frames"), material.longest("windows"))
-    return replace(recipe, matcher=replace(recipe.matcher, settings=own), trim=None, members=None)
+    return changed(replace(recipe, trim=None, members=None), own)
 
 
 def check_text(part: CorpusPart, split: str) -> None:
