@@ -86,10 +86,10 @@ class Sources:
         start: a checkpoint that training begins with, whose matcher and adapter take the place of the recipe's.
         pretrained_features: folder of features by the towers of checkpoints before their training, for those that
             require some.
+        videos: folder in which the paths of the clips begin; None for that of the videos that features were made of.
         device: where models run: auto, cpu, cuda, cuda:1, mps.
         scores: scores of other systems on the split that is searched, as npy, npz, parquet or a TREC run, by the names
             they are shown by ([NAME=]FILE, again for more).
-        videos: folder in which the paths of the clips begin; None for that of the videos that features were made of.
         words: words on screen that are looked at, corpus or ocr; None for those of the last run of `evenreel features`.
         others: corpora that are searched and not learned from, by the names they are shown by (NAME=CORPUS,FEATURES,
             and ,SPLIT where it is another than --split; again for more).
@@ -101,9 +101,9 @@ class Sources:
     matchers: Annotated[Mapping[str, str], OptionForm("--matcher")] = field(default_factory=dict)
     start: str | None = None
     pretrained_features: Path | None = None
+    videos: Path | None = None
     device: str = "auto"
     scores: Mapping[str, Path] = field(default_factory=dict)
-    videos: Path | None = None
     words: Words | None = None
     others: Annotated[Mapping[str, OtherCorpus], OptionForm("--other")] = field(default_factory=dict)
 
