@@ -42,9 +42,9 @@ from evenreel.debias.source.contrast import PRESETS
 from evenreel.encoders import load_encoder
 from evenreel.evaluation import Interval
 from evenreel.papers.cells import Figures, Rows, measured
-from evenreel.papers.engine.fine_tuning import fine_tuned
-from evenreel.papers.engine.material import CorpusPart, part_of
-from evenreel.papers.engine.runs import TrainingRun
+from evenreel.papers.engine import TrainingRun, trained_row
+from evenreel.papers.study import Variant
+from evenreel.papers.workspace import CorpusPart, Workspace, part_of
 from evenreel.planted import PlantedCorpus, PlantSettings, corpus_of, plan_corpus, text_features, video_features
 from evenreel.planted.biases import GENERATOR
 from evenreel.training.recipe.recipe import Recipe
@@ -154,7 +154,9 @@ def part(plan: PlantedCorpus, split: str, encoder: Encoder) -> CorpusPart:
 def figures_of(training: Training, seed: int, sizes: Sizes, parts: tuple[CorpusPart, CorpusPart]) -> Figures:
     learnt, test = parts
     with tempfile.TemporaryDirectory() as folder:
-        trained = fine_tuned(recipe_of(training, seed, sizes), learnt, TrainingRun("model", seed, Path(folder)))
+        run = TrainingRun("model", seed, Path(folder))
+        material = Workspace(test=test.corpus, train=learnt, features=test)
+        trained = trained_row(run, Variant(recipe_of(training, seed, sizes)), material, selects=False)
     audit = AuditSettings(resamples=0)
     found = measure_source(test.scores(trained.matcher), test.corpus, GENERATOR, audit)
     return {

@@ -49,7 +49,7 @@ LONGEST = (
     "cli/test_imports.py",
     "cli/test_without_extras.py",
     "cli/test_serve.py",
-    "papers/engine/test_towers.py",
+    "papers/test_towers.py",
 )
 """Files that take the longest, in that order."""
 

@@ -26,8 +26,8 @@ from evenreel.features.scene_elements import clip_means, embed, save_embedded
 from evenreel.language.scene_dictionary import given
 from evenreel.matchers import build_matcher
 from evenreel.papers import STUDIES
-from evenreel.papers.engine.reading import load_study_inputs
-from evenreel.papers.engine.sources import OtherCorpus, PictureSources, TrainingSources, TransferSources
+from evenreel.papers.reading import open_workspace
+from evenreel.papers.study import OtherCorpus, Sources
 from evenreel.planted import write_clip
 from evenreel.types import Scores
 from tests.cli.test_library_commands import here
@@ -213,11 +213,11 @@ def test_what_was_learned_from_one_corpus_is_searched_for_in_another(
 
 
 def test_features_of_another_corpus_are_alike(place: Place, dictionary: Path, tmp_path: Path) -> None:
-    own = TransferSources(features=place.features)
+    own = Sources(features=place.features)
     others = {"theirs": OtherCorpus(place.corpus, tmp_path / "theirs")}
     shutil.copytree(place.features, tmp_path / "theirs")
     study, path = STUDIES["bima/t3"], tmp_path / "theirs" / "features.json"
-    there = load_study_inputs(study.needs, place.corpus, replace(own, others=others)).others["theirs"]
+    there = open_workspace(study, place.corpus, replace(own, others=others)).others["theirs"]
     assert there.corpus.clips["split"].unique().to_list() == ["test"]
     manifest = json.loads(path.read_text())
     others_frames = {"sets": [{**manifest["sets"][0], "rule": "3 midpoints"}]}
@@ -227,7 +227,7 @@ def test_features_of_another_corpus_are_alike(place: Place, dictionary: Path, tm
     ):
         path.write_text(json.dumps(manifest | wrong))
         with pytest.raises(FeaturesError, match=sentence):
-            load_study_inputs(study.needs, place.corpus, replace(own, others=others))
+            open_workspace(study, place.corpus, replace(own, others=others))
 
 
 def test_elements_are_found_by_towers_before_their_training(place: Place, tmp_path: Path) -> None:
@@ -240,17 +240,17 @@ def test_elements_are_found_by_towers_before_their_training(place: Place, tmp_pa
     config = tmp_path / "bima" / "config.json"
     config.write_text(config.read_text().replace('"before": null', f'"before": "{manifest.weights_hash}"'))
     named = {"bima": str(tmp_path / "bima"), "towers": "mean_pool"}
-    sources = PictureSources(features=place.features, matchers=named, pretrained_features=place.features)
-    bima, towers = load_study_inputs(STUDIES["bima/maps"].needs, place.corpus, sources).models
+    sources = Sources(features=place.features, matchers=named, pretrained_features=place.features)
+    bima, towers = open_workspace(STUDIES["bima/maps"], place.corpus, sources).models
     assert bima.part.videos.pretrained_mean is not None and towers.part.videos.pretrained_mean is None
     np.testing.assert_allclose(bima.part.videos.pretrained_mean, clip_means(bima.part.videos), atol=1e-6)
     config.write_text(config.read_text().replace(manifest.weights_hash + '"\n', 'another"\n'))
     with pytest.raises(FeaturesError, match="were .* before their training, with other weights; compute them"):
-        load_study_inputs(STUDIES["bima/maps"].needs, place.corpus, sources)
+        open_workspace(STUDIES["bima/maps"], place.corpus, sources)
     with pytest.raises(FeaturesError, match=r"before it was trained further; .*\(--pretrained-features\)"):
-        load_study_inputs(STUDIES["bima/maps"].needs, place.corpus, replace(sources, pretrained_features=None))
+        open_workspace(STUDIES["bima/maps"], place.corpus, replace(sources, pretrained_features=None))
     with pytest.raises(UsageError, match="leave --pretrained-features out"):
-        load_study_inputs(STUDIES["bima/maps"].needs, place.corpus, replace(sources, matchers={"towers": "mean_pool"}))
+        open_workspace(STUDIES["bima/maps"], place.corpus, replace(sources, matchers={"towers": "mean_pool"}))
 
 
 def test_frames_of_clips_are_shown_under_heat(place: Place, tmp_path: Path) -> None:
@@ -276,12 +276,12 @@ def test_what_training_begins_with_is_read_with_the_features_that_it_takes(place
     for name, encoder in (("right", note), ("wrong", replace(note, weights_hash="another"))):
         about = About(encoder, Inputs(rule="2 midpoints"))
         save_pretrained(tmp_path / name, Pretrained(matcher, spec, about))
-    sources = TrainingSources(features=place.features, start=str(tmp_path / "right"))
-    found = load_study_inputs(STUDIES["ghost/t6"].needs, place.corpus, sources)
+    sources = Sources(features=place.features, start=str(tmp_path / "right"))
+    found = open_workspace(STUDIES["ghost/t6"], place.corpus, sources)
     assert found.start is not None and found.start.spec.name == "mean_pool"
     assert found.train is not None and found.train.corpus.clips.height == 2 * PAIRS
     with pytest.raises(FeaturesError, match="their weights differ"):
-        load_study_inputs(STUDIES["ghost/t6"].needs, place.corpus, replace(sources, start=str(tmp_path / "wrong")))
+        open_workspace(STUDIES["ghost/t6"], place.corpus, replace(sources, start=str(tmp_path / "wrong")))
 
 
 def test_the_list_names_every_study() -> None:
@@ -316,37 +316,16 @@ def test_wrong_usage_is_said(place: Place, tmp_path: Path) -> None:
 
 
 COMMON = {"--out", "--split", "--resamples", "--confidence", "--seed", "--json"}
-FEATURES, LEARNED, SEEDS = {"--features"}, {"--train-split"}, {"--seeds"}
-TRAINING = (
-    FEATURES | LEARNED | SEEDS | {"--recipe", "--set", "--start", "--pretrained-features", "--videos", "--device"}
-)
-MODELS = FEATURES | {"--matcher", "--pretrained-features", "--device"}
-RANKINGS = MODELS | {"--scores"}
-STREAMS = MODELS | LEARNED | {"--recipe", "--set"}
+MODELS = {"--features", "--matcher", "--pretrained-features", "--device"}
+TRAINING = {"--features", "--train-split", "--seeds", "--recipe", "--set", "--start", "--pretrained-features"}
 OWN: dict[str, set[str]] = {
-    "ghost/t1": FEATURES | LEARNED | {"--videos"},
-    "ghost/f2": FEATURES | LEARNED,
-    "ghost/t2": RANKINGS,
-    "ghost/gallery": RANKINGS | SEEDS,
-    "ghost/f3": TRAINING | {"--group", "--share"},
-    "ghost/t4": MODELS | {"--stage", "--frames"},
-    "ghost/t6": TRAINING | {"--group"},
-    "ghost/t7": TRAINING | {"--group", "--stage", "--frames"},
-    "length/t1": TRAINING,
-    "length/t7": TRAINING | {"--base"},
-    "length/t8": TRAINING | {"--class"},
-    "length/samples": TRAINING | {"--tail-classes"},
-    "length/f1": RANKINGS | LEARNED | {"--class"},
-    "length/f2": LEARNED,
-    "length/f5": RANKINGS | LEARNED | {"--query"},
-    "bima/t3": TRAINING | {"--other"},
-    "bima/maps": MODELS | {"--videos", "--query", "--clip"},
-    "tcd/t1": TRAINING | {"--words"},
-    "tcd/f1": FEATURES | {"--words"},
+    "ghost/t1": {"--features", "--train-split", "--videos"},
+    "ghost/t7": TRAINING | {"--videos", "--device", "--group", "--stage", "--frames"},
+    "length/f1": MODELS | {"--scores", "--train-split", "--class"},
+    "length/f2": {"--train-split"},
+    "bima/t3": TRAINING | {"--videos", "--device", "--other"},
     "tcd/f4": MODELS | {"--videos", "--words", "--query"},
-    "titan/t1": STREAMS | SEEDS,
-    "titan/f5": STREAMS | {"--query"},
-    "rerank/depth": RANKINGS | {"--margin"},
+    "titan/t1": MODELS | {"--train-split", "--recipe", "--set", "--seeds"},
 }
 
 
@@ -368,14 +347,9 @@ def test_help_names_every_study_and_the_options_of_one() -> None:
 def test_help_says_what_holds_where_an_option_is_left_out() -> None:
     for name, option, ending in (
         ("ghost/f3", "--share", r"[default: 0, 0.2, 0.4, 0.6, 0.8]"),
-        ("ghost/f3", "--group", r"[default: the only ones]"),
         ("ghost/t1", "--videos", r"[default: that of the corpus]"),
         ("ghost/t2", "--matcher", r"[default: 'mean_pool']"),
         ("bima/maps", "--videos", r"[default: that of the videos that features were made of]"),
-        ("length/t7", "--base", r"[default: temporal, wti, x_clip]"),
-        ("length/samples", "--tail-classes", r"[default: those that are rare in training]"),
-        ("length/f5", "--query", r"[default: those that the study chooses]"),
-        ("tcd/f1", "--words", r"[default: those of the last run of 'evenreel features']"),
         ("titan/t1", "--recipe", "How to learn at test time, a file or settings of 'evenreel adapt'."),
     ):
         (found,) = [one for one in study("study").commands[name].params if option in one.opts]

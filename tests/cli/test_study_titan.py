@@ -18,10 +18,9 @@ from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.encoders import load_encoder
 from evenreel.errors import UsageError
 from evenreel.features import FeatureSettings, compute_features, load_text_features
-from evenreel.papers import find_study
-from evenreel.papers.engine import caption_bank
-from evenreel.papers.engine.reading import load_study_inputs
-from evenreel.papers.engine.sources import LearnedModelSources
+from evenreel.papers import find_study, reading
+from evenreel.papers.reading import open_workspace
+from evenreel.papers.study import Sources
 from evenreel.training.recipe.recipe import RecipeError
 from evenreel.types import Corpus, TextFeatures
 
@@ -95,9 +94,9 @@ def test_training_captions_are_read_as_they_are_drawn(
         asked.append(corpus.captions.height)
         return load_text_features(folder, corpus)
 
-    monkeypatch.setattr(caption_bank, "load_text_features", counted)
-    sources = LearnedModelSources(features=place.features, matchers={"mine": str(place.checkpoint)})
-    bank = load_study_inputs(find_study("titan/t1").needs, place.corpus, sources).bank
+    monkeypatch.setattr(reading, "load_text_features", counted)
+    sources = Sources(features=place.features, matchers={"mine": str(place.checkpoint)})
+    bank = open_workspace(find_study("titan/t1"), place.corpus, sources).bank
     assert bank is not None and (bank.count, asked) == (train.captions.height, [])
     drawn = bank.drawn(0, 5)
     assert asked == [5] and set(drawn.ids) <= set(train.captions["caption_id"])
@@ -109,7 +108,7 @@ def test_training_captions_are_read_as_they_are_drawn(
     learned = pl.col("clip_id").is_in(train.clips["clip_id"].implode())
     other = pl.when(learned).then(pl.lit("that nobody has read")).otherwise("text").alias("text")
     save_corpus(make_corpus(whose.clips, whose.captions.with_columns(other)), tmp_path)
-    found = load_study_inputs(find_study("titan/t1").needs, tmp_path, sources)
+    found = open_workspace(find_study("titan/t1"), tmp_path, sources)
     assert found.bank is None
     (told,) = [one for one in found.notices if one.startswith("Nothing is corrected by training captions: ")]
     assert "that nobody has read" in told

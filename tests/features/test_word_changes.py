@@ -32,7 +32,7 @@ from evenreel.features.word_changes import (
     look_alikes,
     with_changed_words,
 )
-from evenreel.papers.engine.on_screen import words_said
+from evenreel.papers.workspace import words_said
 from evenreel.types import TextTrack, VideoFeatures, VideoInfo
 from tests.features.corpora import write_corpus
 from tests.features.pixel_encoder import PixelEncoder

@@ -6,6 +6,7 @@ two streams side by side, of which the second is noise.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -15,9 +16,8 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.corpus import make_corpus
 from evenreel.features.load import with_graphs
 from evenreel.matchers import build_matcher
-from evenreel.papers import CorpusPart, Model, part_of, study_recipe
+from evenreel.papers import CorpusPart, Model, StudySettings, Workspace, part_of, study_recipe
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
-from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.offset_pairs import unit
 
 VERBS, NOUNS = ("cut", "take", "wash"), ("tomato", "plate", "cup", "pan")
@@ -37,7 +37,7 @@ QUICK = (
 
 
 @cache
-def class_material() -> EveryInput:
+def class_material() -> Workspace:
     """A training and a test split of which the classes differ in length, with role graphs of the captions."""
     train, test = (
         _part(split, count, seed) for seed, (split, count) in enumerate({"train": TRAIN, "test": TEST}.items())
@@ -46,7 +46,7 @@ def class_material() -> EveryInput:
         pl.concat([train.corpus.clips, test.corpus.clips]), pl.concat([train.corpus.captions, test.corpus.captions])
     )
     model = Model("mean_pool", build_matcher("mean_pool", sum(STREAMS.values())), test)
-    return EveryInput(
+    return Workspace(
         test=test.corpus,
         models=(model,),
         features=test,
@@ -57,10 +57,10 @@ def class_material() -> EveryInput:
     )
 
 
-def quick_settings(*changes: str, seeds: int = 1) -> EverySetting:
+def quick_settings(*changes: str, seeds: int = 1) -> StudySettings:
     """A few steps of a small HGR."""
     recipe = study_recipe(changes=(*QUICK, *changes), default="frame_length/length.yaml")
-    return EverySetting(recipe=recipe, audit=AuditSettings(resamples=20), seeds=seeds)
+    return StudySettings(recipe=recipe, audit=AuditSettings(resamples=20), seeds=seeds)
 
 
 def _part(split: str, count: int, seed: int) -> CorpusPart:
@@ -93,3 +93,9 @@ def _corpus(split: str, classes: np.ndarray, random: np.random.Generator) -> Cor
     texts = [f"{VERBS[verb]} {NOUNS[noun]}" for verb, noun in zip(verbs, nouns, strict=True)]
     captions = pl.DataFrame({**held, "caption_id": [f"{one} c" for one in ids], "text": texts})
     return make_corpus(clips, captions)
+
+
+def longer_videos(videos: VideoFeatures, times: int) -> VideoFeatures:
+    """All frames so many times, one after the other."""
+    names = ("frames", "frame_mask", "times_s")
+    return replace(videos, **{name: getattr(videos, name).repeat(times, 1) for name in names})

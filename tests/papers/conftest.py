@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tests.papers.every_input import EveryInput, EverySetting
+from evenreel.papers import StudySettings, Workspace
 from tests.papers.offset_pairs import offset_material, quick_settings
 
 
 @pytest.fixture(scope="session")
-def favoured() -> EveryInput:
+def favoured() -> Workspace:
     """Generated clips lie nearer to what every caption has in common."""
     return offset_material(0.35)
 
 
 @pytest.fixture
-def quick() -> EverySetting:
+def quick() -> StudySettings:
     """Two seeds of a few steps."""
     return quick_settings()

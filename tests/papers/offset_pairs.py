@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus import make_corpus, select
 from evenreel.matchers import build_matcher
-from evenreel.papers import CorpusPart, Model, part_of, study_recipe
+from evenreel.papers import CorpusPart, Model, StudySettings, Workspace, part_of, study_recipe
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
-from tests.papers.every_input import EveryInput, EverySetting
 
 DIMENSION = 16
 PAIRS = 40
@@ -25,7 +24,7 @@ GROUP = "generator text"
 QUICK = ("loop.steps=6", "loop.batch_size=20", "loop.device=cpu", "optimiser.lr=0.03", "schedule.warmup=0.0")
 
 
-def offset_material(lead: float, groups: tuple[str, ...] = ("text",), seed: int = 0) -> EveryInput:
+def offset_material(lead: float, groups: tuple[str, ...] = ("text",), seed: int = 0) -> Workspace:
     """A test and a training split of `PAIRS` pairs each, and the mean of frames as a model."""
     parts = {split: offset_part(split, lead, groups, seed + number) for number, split in enumerate(("test", "train"))}
     test, train = parts["test"], parts["train"]
@@ -33,7 +32,7 @@ def offset_material(lead: float, groups: tuple[str, ...] = ("text",), seed: int 
         pl.concat([test.corpus.clips, train.corpus.clips]), pl.concat([test.corpus.captions, train.corpus.captions])
     )
     model = Model("mean_pool", build_matcher("mean_pool", DIMENSION), test)
-    return EveryInput(test=test.corpus, models=(model,), features=test, train=train, corpus=corpus)
+    return Workspace(test=test.corpus, models=(model,), features=test, train=train, corpus=corpus)
 
 
 def offset_part(split: str, lead: float, groups: tuple[str, ...], seed: int) -> CorpusPart:
@@ -79,9 +78,11 @@ def unit(rows: NDArray[np.float64]) -> NDArray[np.float32]:
     return (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
 
 
-def quick_settings(*changes: str, seeds: int = 2) -> EverySetting:
+def quick_settings(*changes: str, seeds: int = 2) -> StudySettings:
     """A few steps of training, few samples."""
-    return EverySetting(recipe=study_recipe(changes=(*QUICK, *changes)), audit=AuditSettings(resamples=40), seeds=seeds)
+    return StudySettings(
+        recipe=study_recipe(changes=(*QUICK, *changes)), audit=AuditSettings(resamples=40), seeds=seeds
+    )
 
 
 __all__ = ["GROUP", "PAIRS", "offset_material", "offset_part", "paired_corpus", "quick_settings", "select"]

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from evenreel.corpus import make_corpus
 from evenreel.features.windows import EMPTY, Change, Sampled, written
 from evenreel.features.word_changes import WordChanges, changed_track
-from evenreel.papers import CorpusPart, part_of, study_recipe
-from evenreel.papers.engine.on_screen import ClipText, ScreenText
+from evenreel.papers import CorpusPart, StudySettings, Workspace, part_of, study_recipe
+from evenreel.papers.workspace import ClipText, ScreenText
 from evenreel.types import OnScreen, TextFeatures, TextTrack, VideoFeatures
-from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.offset_pairs import unit
 
 DIMENSION, FRAMES, WINDOWS = 16, 4, 3
@@ -35,19 +34,19 @@ QUICK = (
 
 
 @cache
-def sign_material() -> EveryInput:
+def sign_material() -> Workspace:
     train, test = (
         sign_part(split, count, seed) for seed, (split, count) in enumerate({"train": TRAIN, "test": TEST}.items())
     )
     whole = make_corpus(
         pl.concat([train.corpus.clips, test.corpus.clips]), pl.concat([train.corpus.captions, test.corpus.captions])
     )
-    return EveryInput(test=test.corpus, features=test, train=train, corpus=whole, learned=train.corpus)
+    return Workspace(test=test.corpus, features=test, train=train, corpus=whole, learned=train.corpus)
 
 
-def quick_settings(*changes: str, seeds: int = 1) -> EverySetting:
+def quick_settings(*changes: str, seeds: int = 1) -> StudySettings:
     """Two steps of a TCD."""
-    return EverySetting(recipe=study_recipe(changes=(*QUICK, *changes), default="tcd/tcd.yaml"), seeds=seeds)
+    return StudySettings(recipe=study_recipe(changes=(*QUICK, *changes), default="tcd/tcd.yaml"), seeds=seeds)
 
 
 def sign_part(split: str, count: int, seed: int) -> CorpusPart:

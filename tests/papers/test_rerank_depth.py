@@ -18,11 +18,10 @@ from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.mean_pool import PooledVectors
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.papers import Model, run_study
+from evenreel.papers import Model, StudySettings, Workspace, run_study
 from evenreel.papers.rerank_depth import AtDepth, Stage, smallest, told
 from evenreel.similarity.states import Encoded
 from evenreel.types import Scores
-from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.offset_pairs import DIMENSION, offset_material
 
 
@@ -53,7 +52,7 @@ class WithCoarse(LastFrame):
         return text.vectors[:, :half] @ video.vectors[:, :half].T
 
 
-def material(matcher: Any) -> EveryInput:
+def material(matcher: Any) -> Workspace:
     """80 clips, 80 captions of half of them."""
     made = offset_material(0.2)
     return replace(made, models=(Model("tcd", matcher, made.models[0].part),))
@@ -63,7 +62,7 @@ def rows_of(found: Any, table: int = 0) -> dict[Any, tuple[Any, ...]]:
     return {row[0]: row for row in found.tables[table].rows}
 
 
-def spelt_out(made: EveryInput, cheap: np.ndarray, depth: int) -> tuple[float, float, float]:
+def spelt_out(made: Workspace, cheap: np.ndarray, depth: int) -> tuple[float, float, float]:
     """Percent of captions whose clip is on the shortlist, found first and found among five."""
     part = made.models[0].part
     dear = matcher_scores(made.models[0].matcher, part.texts, part.videos).score_all().values  # type: ignore[attr-defined]
@@ -79,7 +78,7 @@ def spelt_out(made: EveryInput, cheap: np.ndarray, depth: int) -> tuple[float, f
     return tuple(100 * float(np.mean(one)) for one in (inside, first, five))  # type: ignore[return-value]
 
 
-def test_figures_are_those_of_a_search(quick: EverySetting) -> None:
+def test_figures_are_those_of_a_search(quick: StudySettings) -> None:
     made = material(LastFrame())
     part = made.models[0].part
     mean = part.videos.frames.mean(axis=1)
@@ -95,7 +94,7 @@ def test_figures_are_those_of_a_search(quick: EverySetting) -> None:
     assert found["none: the cheap score alone"][-1] is None
 
 
-def test_with_all_clips_the_figures_are_those_of_evaluate(quick: EverySetting) -> None:
+def test_with_all_clips_the_figures_are_those_of_evaluate(quick: StudySettings) -> None:
     for matcher in (LastFrame(), WithCoarse()):
         made = material(matcher)
         part = made.models[0].part
@@ -109,7 +108,7 @@ def test_with_all_clips_the_figures_are_those_of_evaluate(quick: EverySetting) -
         assert row[11:14] == (0.0, 0.0, 0.0)
 
 
-def test_a_matcher_s_own_cheap_score_chooses(quick: EverySetting) -> None:
+def test_a_matcher_s_own_cheap_score_chooses(quick: StudySettings) -> None:
     made = material(WithCoarse())
     part, half = made.models[0].part, DIMENSION // 2
     found = run_study("rerank/depth", made, quick)
@@ -118,7 +117,7 @@ def test_a_matcher_s_own_cheap_score_chooses(quick: EverySetting) -> None:
     assert rows_of(found)["10"][1:3] == pytest.approx(spelt_out(made, cheap, 10)[:2])
 
 
-def test_other_scores_may_choose_too(quick: EverySetting) -> None:
+def test_other_scores_may_choose_too(quick: StudySettings) -> None:
     made = material(LastFrame())
     part = made.models[0].part
     captions, clips = list(part.corpus.captions["caption_id"]), list(part.corpus.clips["clip_id"])
@@ -171,7 +170,7 @@ def test_the_sentence_says_where_re_ranking_gains_nothing_or_does_harm(
     assert said in told(Stage("tcd", "mean_pool"), depths, 1.0)
 
 
-def test_all_clips_are_timed_without_a_copy_of_them(quick: EverySetting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_clips_are_timed_without_a_copy_of_them(quick: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     copied: list[int] = []
     whole = shortlists.chosen_rows
 
@@ -185,7 +184,7 @@ def test_all_clips_are_timed_without_a_copy_of_them(quick: EverySetting, monkeyp
     assert set(copied) == {5, 10, 20, 50}
 
 
-def test_what_cannot_be_studied_is_refused(quick: EverySetting) -> None:
+def test_what_cannot_be_studied_is_refused(quick: StudySettings) -> None:
     made = material(LastFrame())
     with pytest.raises(UsageError, match=r"Nothing can choose shortlists for mean_pool: .* --scores NAME=FILE"):
         run_study("rerank/depth", offset_material(0.2), quick)

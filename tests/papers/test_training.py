@@ -18,36 +18,35 @@ from evenreel.debias.source.vector import caption_vectors, video_vectors
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import Interval
 from evenreel.evaluation.intervals import over_seeds
-from evenreel.papers import run_study, study_recipe
-from evenreel.papers.engine.fine_tuning import FineTuned, before_training, begun, each_trained
-from evenreel.papers.ghost.measures import MAIN, Figures, SeededFigures
-from evenreel.papers.ghost.vectors import Trained, paired_clips, trained_models
+from evenreel.papers import STUDIES, StudySettings, Workspace, run_study, study_recipe
+from evenreel.papers.engine import FineTuned, before_training, begun, each_trained
+from evenreel.papers.ghost.figures import MAIN, Figures, SeededFigures
+from evenreel.papers.ghost.p_vector import Trained, paired_clips, trained_models
 from evenreel.report.result import AuditResult
 from evenreel.types import Scores
-from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.offset_pairs import DIMENSION, GROUP, PAIRS, QUICK, offset_material, quick_settings
 
 
 @pytest.fixture(scope="module")
-def material() -> EveryInput:
+def material() -> Workspace:
     return offset_material(0.5)
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> EverySetting:
+def settings(tmp_path_factory: pytest.TempPathFactory) -> StudySettings:
     """One seed; studies of the same trainings share them."""
     return replace(quick_settings(seeds=1), runs=tmp_path_factory.mktemp("runs"), shares=(0.0, 0.8))
 
 
 @pytest.fixture(scope="module")
-def debiased(material: EveryInput, settings: EverySetting) -> AuditResult:
+def debiased(material: Workspace, settings: StudySettings) -> AuditResult:
     with pytest.MonkeyPatch.context() as patch:  # each training takes a second
-        patch.setattr("evenreel.papers.ghost.debiasing.PRESETS", {"paper": PRESETS["paper"]})
+        patch.setattr("evenreel.papers.ghost.figures.PRESETS", {"paper": PRESETS["paper"]})
         return run_study("ghost/t6", material, settings)
 
 
 @pytest.fixture(scope="module")
-def moved(material: EveryInput, settings: EverySetting) -> AuditResult:
+def moved(material: Workspace, settings: StudySettings) -> AuditResult:
     return run_study("ghost/f4", material, settings)
 
 
@@ -83,14 +82,14 @@ def test_the_published_term_turns_against_generated_clips(debiased: AuditResult)
     assert [bar.name for bar in debiased.figures[0].draw().data] == list(rows)
 
 
-def test_training_begins_with_a_checkpoint(material: EveryInput, settings: EverySetting, tmp_path: Path) -> None:
+def test_training_begins_with_a_checkpoint(material: Workspace, settings: StudySettings, tmp_path: Path) -> None:
     """At a rate of 0 it stays as it was, and its matcher and adapter take the place of the recipe's."""
     spec = MatcherSpec("adapted", {"kind": "linear"}, (MatcherSpec("mean_pool"),))
     given = build(spec, DIMENSION)
     for parameter in module(given).eval().parameters():
         torch.nn.init.normal_(parameter, std=0.1)
     begins = replace(material, start=Pretrained(given, spec, About(EncoderNote("encoder", "hash", DIMENSION))))
-    recipe = begun(study_recipe(changes=(*QUICK, "optimiser.lr=0.0")), begins)
+    recipe = begun(STUDIES["ghost/t6"], study_recipe(changes=(*QUICK, "optimiser.lr=0.0")), begins)
     own = replace(settings, runs=tmp_path)
     ((_, _, trained),) = each_trained({"plain": recipe}, begins, own, lambda share: None)
     assert before_training(recipe, begins) is given
@@ -102,17 +101,17 @@ def test_training_begins_with_a_checkpoint(material: EveryInput, settings: Every
         list(each_trained({"plain": recipe}, begins, own, lambda share: None))
 
 
-def test_a_checkpoint_that_no_study_begins_with(material: EveryInput, settings: EverySetting) -> None:
+def test_a_checkpoint_that_no_study_begins_with(material: Workspace, settings: StudySettings) -> None:
     spec = MatcherSpec("ensemble", {"weights": (0.5, 0.5)}, (MatcherSpec("mean_pool"),) * 2)
     given = Pretrained(build(spec, DIMENSION), spec, About(EncoderNote("encoder", "hash", DIMENSION)))
     with pytest.raises(UsageError, match="one matcher, with .* this checkpoint is of ensemble around mean_pool"):
-        begun(study_recipe(), replace(material, start=given))
+        begun(STUDIES["ghost/t6"], study_recipe(), replace(material, start=given))
     with pytest.raises(UsageError, match="begins with somewhere; give the material"):
         run_study("ghost/t6", material, replace(settings, recipe=replace(settings.recipe, start="somewhere")))
 
 
 def test_a_share_of_generated_clips_is_trained_on(
-    material: EveryInput, settings: EverySetting, debiased: AuditResult
+    material: Workspace, settings: StudySettings, debiased: AuditResult
 ) -> None:
     found = run_study("ghost/f3", material, settings)
     rows = {row[1]: row[2:] for row in found.tables[0].rows}
@@ -129,7 +128,7 @@ def test_a_share_of_generated_clips_is_trained_on(
 
 
 def test_real_clips_are_moved_by_the_mean_of_p(
-    material: EveryInput, settings: EverySetting, moved: AuditResult
+    material: Workspace, settings: StudySettings, moved: AuditResult
 ) -> None:
     """The first row of Table 7 by another way: all vectors at hand, and one matrix."""
     (models,) = trained_models(material, settings, lambda share: None)
@@ -148,7 +147,7 @@ def test_real_clips_are_moved_by_the_mean_of_p(
     assert rows["p: paper, control"][4] != rows["p: paper"][4]
 
 
-def test_table_8_has_the_baseline_of_figure_4(material: EveryInput, settings: EverySetting, moved: AuditResult) -> None:
+def test_table_8_has_the_baseline_of_figure_4(material: Workspace, settings: StudySettings, moved: AuditResult) -> None:
     both = {row[0]: row for row in moved.tables[0].rows}
     found = run_study("ghost/t8", material, settings)
     rows = {row[0]: row for row in found.tables[0].rows}
@@ -161,22 +160,20 @@ def test_table_8_has_the_baseline_of_figure_4(material: EveryInput, settings: Ev
 
 
 def test_a_mean_of_frames_has_one_p(
-    material: EveryInput, settings: EverySetting, monkeypatch: pytest.MonkeyPatch
+    material: Workspace, settings: StudySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, test = material.learning()
     mean = FineTuned(material.models[0].matcher, test)
-    monkeypatch.setattr("evenreel.papers.ghost.vectors.trained_models", lambda *_: iter([Trained(mean, mean, mean)]))
+    monkeypatch.setattr("evenreel.papers.ghost.p_vector.trained_models", lambda *_: iter([Trained(mean, mean, mean)]))
     found = run_study("ghost/t8", material, settings)
     assert found.notices == ("The models do not see the order of frames, so p-random is p and says nothing of motion.",)
     assert {row[4] for row in found.tables[0].rows if row[4] is not None} == {0.0}  # who was not trained moved nothing
 
 
 def test_vectors_in_a_plane(
-    material: EveryInput, settings: EverySetting, moved: AuditResult, monkeypatch: pytest.MonkeyPatch
+    material: Workspace, settings: StudySettings, moved: AuditResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "evenreel.papers.ghost.projections.project", lambda vectors: vectors[:, :2]
-    )  # t-SNE takes seconds
+    monkeypatch.setattr("evenreel.papers.ghost.p_vector.project", lambda vectors: vectors[:, :2])  # t-SNE takes seconds
     found = run_study("ghost/f5", material, settings)
     rows = found.tables[0].rows
     assert len(rows) == 10 and all(0 <= row[3] <= 100 for row in rows)  # type: ignore[operator]

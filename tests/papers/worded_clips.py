@@ -26,10 +26,9 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.corpus import make_corpus
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
-from evenreel.papers import CaptionBank, CorpusPart, Model, part_of, study_recipe
+from evenreel.papers import CaptionBank, CorpusPart, Model, StudySettings, Workspace, part_of, study_recipe
 from evenreel.training.data.pairs import pairs_of
 from evenreel.types import TextFeatures, VideoFeatures
-from tests.papers.every_input import EveryInput, EverySetting
 
 DIMENSION, CLIPS, CAPTIONS, FRAMES = 16, 15, 3, 2
 COLOURS, THINGS = ("red", "blue", "green"), ("ball", "cup", "dog", "tree", "box")
@@ -102,7 +101,7 @@ def prepared() -> PreparedSource:
     return prepare(source(), SourcePart(part.texts, part.videos, pairs), found, settings)
 
 
-def worded_material(*, carries: bool = True, reads: bool = True) -> EveryInput:
+def worded_material(*, carries: bool = True, reads: bool = True) -> Workspace:
     """A test split with a hub, a model, and captions of a training split for banks.
 
     Args:
@@ -112,7 +111,7 @@ def worded_material(*, carries: bool = True, reads: bool = True) -> EveryInput:
     test, train = worded_part("test", 1.5, 0), worded_part("train", 0.0, 1)
     model = Model("mine", source(), test, prepared() if carries else None, read if reads else None)
     bank = CaptionBank(len(train.texts.ids), lambda rows: taken(train.texts, rows))
-    return EveryInput(test=test.corpus, models=(model,), bank=bank)
+    return Workspace(test=test.corpus, models=(model,), bank=bank)
 
 
 def adapting(**changes: object) -> AdaptSettings:
@@ -123,5 +122,5 @@ def adapting(**changes: object) -> AdaptSettings:
     return AdaptSettings(**plain | changes)  # type: ignore[arg-type]
 
 
-def quick_settings(adapt: AdaptSettings, seeds: int = 1) -> EverySetting:
-    return EverySetting(recipe=study_recipe(), audit=AuditSettings(resamples=20), seeds=seeds, adapt=adapt)
+def quick_settings(adapt: AdaptSettings, seeds: int = 1) -> StudySettings:
+    return StudySettings(recipe=study_recipe(), audit=AuditSettings(resamples=20), seeds=seeds, adapt=adapt)

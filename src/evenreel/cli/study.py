@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import takewhile
 from pathlib import Path
@@ -21,10 +21,8 @@ from evenreel.errors import UsageError
 from evenreel.provenance import provenance_of
 
 if TYPE_CHECKING:
-    from evenreel.papers import Study, StudyInputs, StudySettings
-    from evenreel.papers.engine.sources import StudySources
+    from evenreel.papers import Sources, Study, StudySettings, Workspace
     from evenreel.report.result import AuditResult
-    from evenreel.training.recipe.recipe import Recipe
 
 REPORT, RESULTS, RUNS = "report.html", "results.json", "runs"
 NAME_ALL = (
@@ -54,14 +52,13 @@ def _strange_option(command: Any, ctx: Any, words: Iterable[str]) -> str | None:
 
 
 def _all_options() -> set[str]:
-    """The options of all studies."""
     studies = _Studies()
     return {option for name in studies for parameter in studies[name].make(name).params for option in parameter.opts}
 
 
 @dataclass(frozen=True)
 class RecipeChoice:
-    """Recipe of what a study trains.
+    """What a study trains, or how its models learn at test time.
 
     Attributes:
         recipe: what to train, a YAML file or a recipe that comes along; with a backbone, towers are trained too.
@@ -72,22 +69,15 @@ class RecipeChoice:
     changes: Annotated[tuple[str, ...], OptionForm("--set")] = ()
 
 
-@dataclass(frozen=True)
-class AdaptationChoice(RecipeChoice):
-    """Settings by which the models of a study learn at test time.
-
-    Attributes:
-        recipe: how to learn at test time, a file or settings of `evenreel adapt`.
-        changes: NAME=VALUE instead of one of these settings: lr=0.001; may be given again.
-    """
+LEARNS = {
+    "recipe": "How to learn at test time, a file or settings of 'evenreel adapt'.",
+    "changes": "NAME=VALUE instead of one of these settings: lr=0.001; may be given again.",
+}
+"""What the choice is of a study whose models learn at test time."""
 
 
 def _named(given: Sequence[str]) -> dict[str, str]:
-    """`NAME=PLACE`, or a place that is its own name.
-
-    Raises:
-        UsageError: two have one name.
-    """
+    """`NAME=PLACE`, or a place that is its own name; two of one name are refused."""
     found: dict[str, str] = {}
     for word in given:
         name, equals, place = word.partition("=")
@@ -97,17 +87,9 @@ def _named(given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _files(given: Sequence[str]) -> dict[str, Path]:
-    return {name: Path(place) for name, place in _named(given).items()}
-
-
 def _others(given: Sequence[str]) -> dict[str, Any]:
-    """`NAME=CORPUS,FEATURES`, with `,SPLIT` where it is not that of the study's own corpus.
-
-    Raises:
-        UsageError: it is not; or two have one name.
-    """
-    from evenreel.papers.engine.sources import OtherCorpus
+    """`NAME=CORPUS,FEATURES`, with `,SPLIT` where it is not that of the study's own corpus."""
+    from evenreel.papers.study import OtherCorpus
 
     found = {}
     for name, places in _named(given).items():
@@ -118,27 +100,25 @@ def _others(given: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _with_names(sources: StudySources) -> StudySources:
+def _with_names(sources: Sources) -> Sources:
     """What was named as words on the command line, by the names it is shown by."""
-    forms: dict[str, Callable[[Sequence[str]], Mapping[str, Any]]] = {
-        "matchers": _named, "scores": _files, "others": _others,
-    }  # fmt: skip
-    there = [one.name for one in fields(sources) if one.name in forms]
-    named: dict[str, Any] = {name: forms[name](getattr(sources, name) or ()) for name in there}
-    return replace(sources, **named)
+    given: dict[str, Any] = {one: getattr(sources, one) or () for one in ("matchers", "scores", "others")}
+    scores = {name: Path(place) for name, place in _named(given["scores"]).items()}
+    return replace(sources, matchers=_named(given["matchers"]), scores=scores, others=_others(given["others"]))
 
 
-DERIVED = ("graphs", "rule", "validation_split", "recipe", "runs", "adapt")
-"""Fields that follow from a recipe, or are made of one."""
 AUDIT = from_settings("evenreel.audits.settings:AuditSettings", leave_out=("band_bytes", "cluster"))
 
 
-def _options(source: type[Any], *, none_of: bool = False) -> Any:
-    """Options of a command for the fields of a record, but for those that are derived."""
-    names = [one.name for one in fields(source)]
-    derived = () if issubclass(source, RecipeChoice) else DERIVED
-    left_out = tuple(name for name in names if none_of or name in derived)
-    return from_settings(source, leave_out=left_out, **({"audit": AUDIT} if "audit" in names else {}))
+def _options(source: type[Any], names: Iterable[str], texts: Mapping[str, str] | None = None) -> Any:
+    """Options of a command for some fields of a record, with other help than that of the field for some."""
+    left_out = tuple(one.name for one in fields(source) if one.name not in names)
+    own: dict[str, Any] = {"audit": AUDIT} if "audit" in names else {}
+    kinds: dict[str, Any] = {"recipe": (str | None,), "changes": (list[str] | None, "--set")}
+    for name, text in (texts or {}).items():
+        kind, *flags = kinds.get(name, (Path | None,))
+        own[name] = Annotated[kind, typer.Option(*flags, help=text)]
+    return from_settings(source, leave_out=left_out, **own)
 
 
 @dataclass(frozen=True)
@@ -154,11 +134,14 @@ class _One:
 
     def make(self, name: str) -> Any:
         """The command with the options of the study, as click runs it."""
+        from evenreel.papers.study import Sources, StudySettings
+
         study = self.study
-        settles = {one.name for one in fields(study.settings)} & {"recipe", "adapt"}
-        chooses = AdaptationChoice if "adapt" in settles else RecipeChoice
-        of_sources, of_settings = _options(study.needs.sources), _options(study.settings)
-        of_recipe = _options(chooses, none_of=not settles)
+        chosen = {"recipe", "adapt"} & {*study.options}
+        made_of = {"recipe", "runs", "adapt"}  # fields that are made of the choice of a recipe
+        of_sources = _options(Sources, {"split", *study.needs.sources}, study.needs.help)
+        of_settings = _options(StudySettings, {"audit", *study.options} - made_of)
+        of_recipe = _options(RecipeChoice, LEARNS if chosen else (), LEARNS if "adapt" in chosen else {})
 
         def run(
             ctx: typer.Context,
@@ -173,7 +156,7 @@ class _One:
         ) -> None:
             if corpus is None or out is None:
                 raise UsageError(NAME_ALL)
-            _make(_Call(name, study, corpus, out), sources, settings, choice, as_json or bool(ctx.obj))
+            _make(_Call(study, corpus, out), sources, settings, choice, as_json or bool(ctx.obj))
 
         alone = typer.Typer(add_completion=False)
         alone.command(name, cls=_StudyCommand, help=f"{study.title} {study.about}.")(command_of(run))
@@ -236,29 +219,29 @@ def study(name: str) -> Any:
 class _Call:
     """A study, what it is made on, and where its results go."""
 
-    name: str
     study: Study
     corpus: Path
     out: Path
 
 
-def _make(call: _Call, sources: StudySources, settings: StudySettings, choice: RecipeChoice, as_json: bool) -> None:
+def _make(call: _Call, sources: Sources, settings: StudySettings, choice: RecipeChoice, as_json: bool) -> None:
     """Read what a study works on, make it, write it down and show it."""
     from evenreel.cli.progress import share_bar
     from evenreel.files import write_durably
     from evenreel.papers import run_study
-    from evenreel.papers.engine.reading import load_study_inputs
+    from evenreel.papers.reading import open_workspace
     from evenreel.report import write_page
     from evenreel.report.page import audit_page
 
+    name, study = call.study.name, call.study
     sources, settings = _with_recipe(call, _with_names(sources), settings, choice)
     for file in (REPORT, RESULTS):
         check_place(call.out / file)
     with share_bar("looking at videos") as progress:
-        given = load_study_inputs(call.study.needs, call.corpus, sources, progress, mirrors=call.study.mirrors)
-    with share_bar(call.name) as progress:
-        result = run_study(call.name, given, settings, progress)
-    made = provenance_of(_inputs(call.corpus, sources, choice, settings))
+        given = open_workspace(study, call.corpus, sources, settings, progress)
+    with share_bar(name) as progress:
+        result = run_study(name, given, settings, progress)
+    made = provenance_of(_inputs(call, sources, choice, settings))
     write_page(audit_page([result]), call.out / REPORT, made)
     found = result.to_json() | {"provenance": made.to_json()}
     write_durably(call.out / RESULTS, (json.dumps(found, indent=2, allow_nan=False) + "\n").encode())
@@ -268,38 +251,25 @@ def _make(call: _Call, sources: StudySources, settings: StudySettings, choice: R
 
 
 def _with_recipe(
-    call: _Call, sources: StudySources, settings: StudySettings, choice: RecipeChoice
-) -> tuple[StudySources, StudySettings]:
-    """What is trained, or how is learned at test time, and what has to be read for it."""
-    from evenreel.adaptation.settings_files import load_settings
-    from evenreel.papers import TrainingSettings, study_recipe
-    from evenreel.papers.engine.sources import SelectingSources, TrainingSources
-    from evenreel.papers.engine.towers import check_towers
-    from evenreel.papers.titan.settings import AdaptationSettings
+    call: _Call, sources: Sources, settings: StudySettings, choice: RecipeChoice
+) -> tuple[Sources, StudySettings]:
+    """What is trained, or how is learned at test time."""
+    from evenreel.papers import study_recipe
 
-    if isinstance(settings, AdaptationSettings):
-        return sources, replace(settings, adapt=load_settings(choice.recipe or call.study.recipe, choice.changes))
-    if not isinstance(settings, TrainingSettings) or not isinstance(sources, TrainingSources):
+    study = call.study
+    if "adapt" in study.options:
+        from evenreel.adaptation.settings_files import load_settings
+
+        return sources, replace(settings, adapt=load_settings(choice.recipe or study.recipe, choice.changes))
+    if "recipe" not in study.options:
         return sources, settings
+    from evenreel.papers.engine import check_towers
+
     on = [] if sources.device == "auto" else [f"loop.device={sources.device}"]
-    recipe = study_recipe(choice.recipe, (*on, *choice.changes), call.study.recipe)
+    recipe = study_recipe(choice.recipe, (*on, *choice.changes), study.recipe)
     recipe = replace(recipe, start=sources.start or recipe.start)
-    check_towers(call.study, recipe)
-    rule = None if recipe.backbone is None else recipe.backbone.rule
-    graphs = _reads_graphs(recipe, getattr(settings, "bases", ()))
-    sources = replace(sources, start=recipe.start, graphs=graphs, rule=rule)
-    if isinstance(sources, SelectingSources):
-        sources = replace(sources, validation_split=recipe.data.validation)
-    return sources, replace(settings, recipe=recipe, runs=call.out / RUNS)
-
-
-def _reads_graphs(recipe: Recipe, bases: Sequence[str]) -> bool:
-    """Whether the recipe's matcher, or one of some others, reads role graphs of captions."""
-    from evenreel.checkpoint import MatcherSpec
-    from evenreel.checkpoint.architecture import reads_graphs
-    from evenreel.training.specs import spec_of
-
-    return any(reads_graphs(spec) for spec in (spec_of(recipe), *map(MatcherSpec, bases)))
+    check_towers(study, recipe)
+    return replace(sources, start=recipe.start), replace(settings, recipe=recipe, runs=call.out / RUNS)
 
 
 def _list(as_json: bool) -> None:
@@ -315,27 +285,23 @@ def _list(as_json: bool) -> None:
 
 
 def _inputs(
-    corpus: Path, sources: StudySources, choice: RecipeChoice, settings: StudySettings
+    call: _Call, sources: Sources, choice: RecipeChoice, settings: StudySettings
 ) -> dict[str, Sequence[str | Path | None]]:
     """Everything a study is made of, by its part in it."""
-
-    def of(name: str) -> Any:
-        return getattr(sources, name, {})
-
-    others = of("others").values()
-    recipe: Recipe | None = getattr(settings, "recipe", None)
+    others = sources.others.values()
+    backbone = settings.recipe.backbone if "recipe" in call.study.options else None
     return {
-        "corpus": [corpus, *(one.corpus for one in others)],
-        "features": [of("features") or None, *(one.features for one in others), of("pretrained_features") or None],
-        "matcher": [*of("matchers").values(), of("start") or None],
-        "scores": list(of("scores").values()),
+        "corpus": [call.corpus, *(one.corpus for one in others)],
+        "features": [sources.features, *(one.features for one in others), sources.pretrained_features],
+        "matcher": [*sources.matchers.values(), sources.start],
+        "scores": list(sources.scores.values()),
         "recipe": [choice.recipe],
-        "model": [recipe.backbone.model] if recipe is not None and recipe.backbone is not None else [],
-        "few training clips": getattr(settings, "tail_classes", ()),
+        "model": [] if backbone is None else [backbone.model],
+        "few training clips": settings.tail_classes,
     }
 
 
-def _show(result: AuditResult, out: Path, material: StudyInputs, origin: dict[str, Any] | None) -> None:
+def _show(result: AuditResult, out: Path, material: Workspace, origin: dict[str, Any] | None) -> None:
     """The sentence and the first table, the others are on the page; or JSON, where its origin is given."""
     from evenreel.cli.audit.show import show_audits
     from evenreel.cli.show_library import list_aside, print_json

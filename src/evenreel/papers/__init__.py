@@ -1,11 +1,9 @@
-"""Studies: each table and figure of a paper on a corpus of your own, as a function of inputs in memory.
+"""Studies: each table and figure of a paper on a corpus of your own, as a function of what is in memory.
 
-A study is registered in the `studies` module of its paper: its function, what it works on (`engine.needs`: where that
-is on disk, the record the function is given, and the reader between them, in `engine.reading`) and the class of its
-settings, whose fields are its options on the command line; what it asks and reproduces, and what its readers have to
-know, is in `words`. The function and the reader are imported when the study is made.
-`registry.run_study` makes one: `engine.variants` are its rows, `engine.trainings` trains them,
-`engine.training_tables` measures each with each seed, and `engine.seeds` has their means and changes.
+A paper's studies, and the rows of its tables as data, are in its `tables` (or `studies`): what a study reads, which
+settings it looks at and what makes it (`study.Study`); what it asks and reproduces, and what its readers have to know,
+is in `words`. `registry.run_study` makes one of a `workspace.Workspace`; rows are trained, measured and compared by
+`engine`.
 """
 
 from evenreel.extras import offered

@@ -1,5 +1,18 @@
-from .engine.caption_bank import CaptionBank as CaptionBank
-from .engine.inputs import (
+from .registry import STUDIES as STUDIES, find_study as find_study, run_study as run_study
+from .study import (
+    Sources as Sources,
+    Study as Study,
+    SeededSettings as SeededSettings,
+    StudySettings as StudySettings,
+    TrainingSettings as TrainingSettings,
+    study_recipe as study_recipe,
+)
+from .workspace import (
+    CaptionBank as CaptionBank,
+    ClipText as ClipText,
+    CorpusPart as CorpusPart,
+    Model as Model,
+    ScreenText as ScreenText,
     FeatureInputs as FeatureInputs,
     LearningInputs as LearningInputs,
     LengthInputs as LengthInputs,
@@ -12,14 +25,7 @@ from .engine.inputs import (
     StudyInputs as StudyInputs,
     TextPictureInputs as TextPictureInputs,
     TransferInputs as TransferInputs,
+    Workspace as Workspace,
+    on_screen_of as on_screen_of,
+    part_of as part_of,
 )
-from .engine.material import Model as Model, CorpusPart as CorpusPart, part_of as part_of
-from .engine.on_screen import ClipText as ClipText, ScreenText as ScreenText, on_screen_of as on_screen_of
-from .engine.settings import (
-    SeededSettings as SeededSettings,
-    StudySettings as StudySettings,
-    TrainingSettings as TrainingSettings,
-    study_recipe as study_recipe,
-)
-from .engine.study import Study as Study
-from .registry import STUDIES as STUDIES, find_study as find_study, run_study as run_study

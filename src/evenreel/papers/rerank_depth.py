@@ -26,11 +26,9 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.mean_pool import MeanPool
 from evenreel.matchers.scoring import encode_texts, encode_videos, matcher_scores
 from evenreel.matchers.shortlists import coarse_scorer, score_shortlists
-from evenreel.papers.engine.findings import Findings, effect_of, few_clips, shown
-from evenreel.papers.engine.inputs import RankingInputs
-from evenreel.papers.engine.material import Model
-from evenreel.papers.engine.settings import DepthSettings
-from evenreel.papers.engine.words import paragraph
+from evenreel.papers.engine import Findings, effect_of, few_clips, shown
+from evenreel.papers.study import StudySettings, paragraph
+from evenreel.papers.workspace import Model, Workspace
 from evenreel.progress import Progress, each_part
 from evenreel.report.figures import Line, Panel, sweep
 from evenreel.report.result import AuditFigure, AuditTable, interval_cells, interval_columns
@@ -79,7 +77,7 @@ Depths = dict[int, AtDepth]
 """By the length of the shortlist, from 0, the cheap score alone, to the whole gallery."""
 
 
-def rerank_depth(material: RankingInputs, settings: DepthSettings, progress: Progress) -> Findings:
+def rerank_depth(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Measure recall over the length of the shortlist, for each matcher behind each cheap score."""
     found: dict[Stage, Depths] = {}
     models = material.encoders()

@@ -17,13 +17,21 @@ from evenreel.matchers import build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.batches import video_batch
 from evenreel.matchers.bima.matcher import Bima
-from evenreel.papers import CorpusPart, Model, part_of, run_study, study_recipe
-from evenreel.papers.bima.looks import SCORE, ElementLook, Heat, attention_of, direction, look, patches_as_clips
-from evenreel.papers.bima.map_figures import displayed, heat_strip
-from evenreel.papers.engine.material import Looking
+from evenreel.papers import CorpusPart, Model, StudySettings, Workspace, part_of, run_study, study_recipe
+from evenreel.papers.bima.looks import (
+    SCORE,
+    ElementLook,
+    Heat,
+    attention_of,
+    direction,
+    displayed,
+    heat_strip,
+    look,
+    patches_as_clips,
+)
+from evenreel.papers.workspace import Looking
 from evenreel.report.page import audit_page, render
 from evenreel.types import Pixels, TextFeatures, VideoFeatures
-from tests.papers.every_input import EveryInput, EverySetting
 from tests.tiny_checkpoints import WORDS
 from tests.training.conftest import clip_folder
 
@@ -31,7 +39,7 @@ __all__ = ["clip_folder"]
 
 CLIPS, FRAMES = 8, 5
 ENTITIES, ACTIVITIES = ("a ball", "the dog", "the <b>park</b>"), ("runs", "rolls over", "on the train")
-SETTINGS = EverySetting(recipe=study_recipe())
+SETTINGS = StudySettings(recipe=study_recipe())
 BIMA = {"entities": ENTITIES, "activities": ACTIVITIES, "kappa": 3, "captioning": False, "disentangle": False}
 
 
@@ -72,12 +80,12 @@ def part(encoder: TowerEncoder, videos: dict[str, Pixels]) -> CorpusPart:
 
 
 @pytest.fixture(scope="module")
-def material(part: CorpusPart, looking: Looking) -> EveryInput:
+def material(part: CorpusPart, looking: Looking) -> Workspace:
     """A `bima` beside a mean of frames that takes the captions for each other."""
     matcher = build_matcher("bima", part.texts.sentence.shape[1], BIMA)
     turned = replace(part.texts, sentence=np.roll(part.texts.sentence, 2, axis=0))
     other = Model("turned", build_matcher("mean_pool", part.texts.sentence.shape[1]), replace(part, texts=turned))
-    return EveryInput(test=part.corpus, models=(Model("bima", matcher, part), other), looking=looking)
+    return Workspace(test=part.corpus, models=(Model("bima", matcher, part), other), looking=looking)
 
 
 def test_the_heat_of_a_caption_is_its_score_with_each_patch_alone(part: CorpusPart, looking: Looking) -> None:
@@ -91,7 +99,7 @@ def test_the_heat_of_a_caption_is_its_score_with_each_patch_alone(part: CorpusPa
     np.testing.assert_allclose(found.heats[0].maps, patches @ part.texts.sentence[3], atol=1e-6)
 
 
-def test_a_patch_alone_meets_the_elements_of_its_clip(material: EveryInput, part: CorpusPart, looking: Looking) -> None:
+def test_a_patch_alone_meets_the_elements_of_its_clip(material: Workspace, part: CorpusPart, looking: Looking) -> None:
     bima = material.models[0].matcher
     assert isinstance(bima, Bima)
     patches = looking.encoder.encode_patches(np.stack(looking.frames("clip 1", [0.0])).transpose(0, 3, 1, 2))
@@ -103,7 +111,7 @@ def test_a_patch_alone_meets_the_elements_of_its_clip(material: EveryInput, part
         assert (places == of_clip).all()
 
 
-def test_what_frames_attend_to(material: EveryInput, part: CorpusPart, looking: Looking) -> None:
+def test_what_frames_attend_to(material: Workspace, part: CorpusPart, looking: Looking) -> None:
     """Elements in the order of their weights, with the phrases of the dictionary, and without frames that are none."""
     bima = material.models[0].matcher
     video = video_batch(part.videos, slice(1, 2))
@@ -126,7 +134,7 @@ def test_what_frames_attend_to(material: EveryInput, part: CorpusPart, looking: 
     )
 
 
-def test_by_itself_it_shows_what_one_system_answers_and_the_other_does_not(material: EveryInput) -> None:
+def test_by_itself_it_shows_what_one_system_answers_and_the_other_does_not(material: Workspace) -> None:
     found = run_study("bima/maps", material, SETTINGS)
     captions = material.models[0].part.corpus.captions
     ranks = {}
@@ -144,7 +152,7 @@ def test_by_itself_it_shows_what_one_system_answers_and_the_other_does_not(mater
     assert len(found.figures) == 3 * len(chosen)
 
 
-def test_what_the_user_names_is_shown(material: EveryInput) -> None:
+def test_what_the_user_names_is_shown(material: Workspace) -> None:
     asked = replace(SETTINGS, queries=("caption 9",))
     assert [row[0] for row in run_study("bima/maps", material, asked).tables[0].rows] == ["bima", "turned"]
     rows = run_study("bima/maps", material, replace(SETTINGS, clips=("clip 2", "clip 1"))).tables[0].rows
@@ -171,7 +179,7 @@ def test_captions_keep_their_names_where_clips_were_set_aside(part: CorpusPart, 
     """One system lacks a clip that the other has; both are looked at on those that both have."""
     plain = build_matcher("mean_pool", part.texts.sentence.shape[1])
     models = (Model("few", plain, without(part, "clip 0")), Model("fewer", plain, without(part, "clip 2")))
-    material = EveryInput(test=part.corpus, models=models, looking=looking)
+    material = Workspace(test=part.corpus, models=models, looking=looking)
     found = run_study("bima/maps", material, replace(SETTINGS, queries=("caption 9",)))
     scores = {
         clip: float(frames[mask].mean(axis=0) @ part.texts.sentence[9] / np.linalg.norm(frames[mask].mean(axis=0)))
@@ -185,7 +193,7 @@ def test_captions_keep_their_names_where_clips_were_set_aside(part: CorpusPart, 
     assert found.tables[0].rows == tuple((name, text, first, right, None, rank) for name in ("few", "fewer"))
 
 
-def test_the_page_holds_the_pictures_and_no_markup_from_outside(material: EveryInput) -> None:
+def test_the_page_holds_the_pictures_and_no_markup_from_outside(material: Workspace) -> None:
     page = render(audit_page([run_study("bima/maps", material, replace(SETTINGS, clips=("clip 1",)))]))
     assert "data:image\\u002fjpeg;base64," in page  # Plotly writes every slash so
     assert "<b>park</b>" not in page and "\\u003cb\\u003epark" not in page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,40 +18,35 @@ from evenreel.corpus import select
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
 from evenreel.language.scene_dictionary import SceneDictionary, given
-from evenreel.papers import part_of, run_study
-from evenreel.papers.bima.measures import T2V
+from evenreel.papers import STUDIES, StudySettings, Workspace, part_of, run_study
 from evenreel.papers.bima.parts import FOLDS, predicted, told_apart
-from evenreel.papers.bima.variants import (
+from evenreel.papers.bima.tables import (
     CHOSEN,
     CLIP4CLIP,
     OFF,
     PARTS,
-    balances,
+    T2V,
     bima_of,
     compared_with_others,
     element_counts,
     only_bima,
-    parts,
-    readings_of_the_paper,
-    weights,
 )
-from evenreel.papers.engine.material import CorpusPart
-from evenreel.papers.engine.trainings import each_outcome
-from evenreel.papers.engine.variants import Variants
+from evenreel.papers.engine import each_outcome
+from evenreel.papers.study import Table, Variants
+from evenreel.papers.workspace import CorpusPart
 from evenreel.training.recipe.sections import MatcherChoice
 from tests.papers.class_clips import class_material, quick_settings
-from tests.papers.every_input import EveryInput, EverySetting
 
 HASH = "0" * 64
 
 
 @pytest.fixture(scope="module")
-def material() -> EveryInput:
+def material() -> Workspace:
     return replace(class_material(), weights_hash=HASH)
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory, material: EveryInput) -> EverySetting:
+def settings(tmp_path_factory: pytest.TempPathFactory, material: Workspace) -> StudySettings:
     """Trainings of two steps with a dictionary of five phrases."""
     folder = tmp_path_factory.mktemp("elements")
     dimension = material.learning()[0].videos.frames.shape[-1]
@@ -63,40 +59,30 @@ def settings(tmp_path_factory: pytest.TempPathFactory, material: EveryInput) -> 
     return replace(plain, recipe=recipe, seeds=1, runs=tmp_path_factory.mktemp("runs"))
 
 
-def test_each_row_of_table_4_has_its_switches(material: EveryInput, settings: EverySetting) -> None:
-    kinds = parts(material, settings)
-    assert list(kinds) == ["baseline", *PARTS]
-    on = {name: {switch for switch in OFF if kind.recipe.matcher.settings[switch]} for name, kind in kinds.items()}
-    assert on == {
-        "baseline": set(),
-        "entities": {"use_entities"},
-        "activities": {"use_activities"},
-        "elements": {"use_entities", "use_activities"},
-        "elements + captioning": {"use_entities", "use_activities", "captioning"},
-        "disentanglement": {"disentangle"},
-        "bima": set(OFF),
-    }
-    assert {kind.against for kind in kinds.values()} == {None, "baseline"}
+def rows_of(name: str, material: Workspace, settings: StudySettings) -> Variants:
+    table = STUDIES[f"bima/{name}"].make
+    assert isinstance(table, Table)
+    return table.variants(material, settings)
 
 
-def test_sweeps_change_one_number_at_a_time(material: EveryInput, settings: EverySetting) -> None:
+def test_sweeps_change_one_number_at_a_time(material: Workspace, settings: StudySettings) -> None:
     assert list(element_counts(material, settings)) == ["bima", "kappa 1"]  # of two activities
-    for kinds in (weights(material, settings), element_counts(material, settings)):
+    for kinds in (rows_of("f3", material, settings), element_counts(material, settings)):
         whole = kinds["bima"].recipe.matcher.settings
         for name, kind in kinds.items():
             own = kind.recipe.matcher.settings
             assert sum(own[key] != whole[key] for key in own) == (name != "bima")
             assert kind.against == (None if name == "bima" else "bima")
-    assert len(weights(material, settings)) == 1 + 3 * 4
+    assert len(rows_of("f3", material, settings)) == 1 + 3 * 4
 
 
 @pytest.mark.parametrize(
     "kinds",
-    [compared_with_others, only_bima, weights, balances, element_counts, readings_of_the_paper],
-    ids=lambda kinds: kinds.__name__,
+    [compared_with_others, only_bima, *(partial(rows_of, name) for name in ("f3", "g", "kappa", "readings"))],
+    ids=["t3", "one", "f3", "g", "kappa", "readings"],
 )
 def test_what_trains_alike_is_said_alike_and_shares_a_run(
-    kinds: Callable[[EveryInput, EverySetting], Variants], material: EveryInput, settings: EverySetting
+    kinds: Callable[[Workspace, StudySettings], Variants], material: Workspace, settings: StudySettings
 ) -> None:
     """The rows `bima` and `baseline` of all studies, with the paper's numbers in the recipe or left to the defaults."""
     elements = {"elements": settings.recipe.matcher.settings["elements"]}
@@ -105,13 +91,13 @@ def test_what_trains_alike_is_said_alike_and_shares_a_run(
         replace(settings, recipe=replace(settings.recipe, matcher=MatcherChoice("bima", own)))
         for own in (elements, spoken)
     )
-    table_4, found = parts(material, bare), kinds(material, said)
+    table_4, found = rows_of("t4", material, bare), kinds(material, said)
     assert "bima" in found
     for name in table_4.keys() & found.keys():
         assert found[name].recipe == table_4[name].recipe
 
 
-def test_other_matchers_and_a_missing_dictionary_are_refused(material: EveryInput, settings: EverySetting) -> None:
+def test_other_matchers_and_a_missing_dictionary_are_refused(material: Workspace, settings: StudySettings) -> None:
     other = replace(settings.recipe, matcher=MatcherChoice("wti"))
     with pytest.raises(UsageError, match="about the matcher bima, and the recipe trains wti"):
         bima_of(material, replace(settings, recipe=other))
@@ -122,7 +108,7 @@ def test_other_matchers_and_a_missing_dictionary_are_refused(material: EveryInpu
 
 @pytest.mark.parametrize("name", ["t3", "t4", "t5", "f3", "f4", "f5", "g", "kappa", "readings"])
 def test_a_dictionary_that_a_row_cannot_use_is_refused_before_anything_is_trained(
-    name: str, material: EveryInput, settings: EverySetting, tmp_path: Path
+    name: str, material: Workspace, settings: StudySettings, tmp_path: Path
 ) -> None:
     """Else the baseline, which looks at no elements, would be trained first."""
     wordless = SceneDictionary(("pan",), ())
@@ -140,7 +126,7 @@ def test_a_dictionary_that_a_row_cannot_use_is_refused_before_anything_is_traine
     assert not (tmp_path / "runs").exists()
 
 
-def test_table_4_is_trained_and_measured(material: EveryInput, settings: EverySetting) -> None:
+def test_table_4_is_trained_and_measured(material: Workspace, settings: StudySettings) -> None:
     found = run_study("bima/t4", material, settings)
     rows: dict[Any, Any] = {row[0]: row for row in found.tables[0].rows}
     assert list(rows) == ["baseline", *PARTS]
@@ -158,7 +144,7 @@ def recall_by_hand(part: CorpusPart, similarities: np.ndarray) -> dict[str, floa
     return found | {"Rsum T2V": sum(found.values())}
 
 
-def test_table_3_searches_what_was_not_learned_from(material: EveryInput, settings: EverySetting) -> None:
+def test_table_3_searches_what_was_not_learned_from(material: Workspace, settings: StudySettings) -> None:
     """A corpus of whose clips a third could be read, one of the same clips in another order, and the own test split."""
     test = material.learning()[1]
     few = select(test.corpus, where=pl.col("clip_id").is_in(test.videos.ids[::3]))
@@ -189,7 +175,7 @@ def test_table_3_searches_what_was_not_learned_from(material: EveryInput, settin
     assert [row[:3] for row in found.tables[3].rows] == [("few", 12, 12), ("turned", 36, 36), ("kitchen", 36, 36)]
 
 
-def test_table_3_says_what_it_lacks(material: EveryInput, settings: EverySetting) -> None:
+def test_table_3_says_what_it_lacks(material: Workspace, settings: StudySettings) -> None:
     with pytest.raises(UsageError, match="corpora that nothing was learned from; give it some"):
         run_study("bima/t3", material, settings)
     test = material.learning()[1]
@@ -199,7 +185,7 @@ def test_table_3_says_what_it_lacks(material: EveryInput, settings: EverySetting
 
 @pytest.mark.parametrize(("name", "figures"), [("t5", 0), ("f4", 1), ("f5", 1)])
 def test_content_and_bias_are_read_off_one_training(
-    name: str, figures: int, material: EveryInput, settings: EverySetting
+    name: str, figures: int, material: Workspace, settings: StudySettings
 ) -> None:
     found = run_study(f"bima/{name}", material, settings)
     assert settings.runs is not None
@@ -213,7 +199,7 @@ def test_content_and_bias_are_read_off_one_training(
         assert len(starts) == 1  # where nothing is added, nothing was drawn
 
 
-def test_a_dictionary_of_test_captions_is_told(material: EveryInput, settings: EverySetting, tmp_path: Path) -> None:
+def test_a_dictionary_of_test_captions_is_told(material: Workspace, settings: StudySettings, tmp_path: Path) -> None:
     """Wherever the matcher is: its scores know captions of the split that they are of."""
     leaky = SceneDictionary(("pan",), ("wash pan",), splits=("train", "test"))
     save_embedded(EmbeddedDictionary(leaky, *(np.eye(1, 16, dtype=np.float32),) * 2, "tiny", HASH), tmp_path)
@@ -227,7 +213,7 @@ def test_a_dictionary_of_test_captions_is_told(material: EveryInput, settings: E
     assert "bima: It uses scene elements from captions of test." in run_study("bima/t5", material, knowing).notices
 
 
-def test_columns_that_no_fold_can_learn_are_left_out(material: EveryInput, settings: EverySetting) -> None:
+def test_columns_that_no_fold_can_learn_are_left_out(material: Workspace, settings: StudySettings) -> None:
     """One caption by another annotator is in the part that is asked, or in the parts that are taught."""
     test = material.learning()[1]
     count = test.corpus.captions.height

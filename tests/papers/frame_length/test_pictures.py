@@ -10,10 +10,9 @@ import pytest
 
 from evenreel.corpus import select
 from evenreel.errors import CorpusError, UsageError
-from evenreel.papers import run_study
+from evenreel.papers import Workspace, run_study
 from evenreel.types import Scores
 from tests.papers.class_clips import NOUNS, VERBS, class_material, quick_settings
-from tests.papers.every_input import EveryInput
 
 SETTINGS = quick_settings()
 
@@ -25,7 +24,7 @@ def means(split: str) -> dict[tuple[int, int], float]:
     return {(v, n): mean for v, n, mean in clips.group_by(pair).agg(pl.col("frame_count").mean()).iter_rows()}
 
 
-def by_length(sign: int) -> EveryInput:
+def by_length(sign: int) -> Workspace:
     """A system that ranks every caption's clips by their length alone, the short ones first for -1."""
     material = class_material()
     lengths = sign * material.test.clips["frame_count"].to_numpy().astype(np.float64)

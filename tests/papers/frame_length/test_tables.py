@@ -22,22 +22,24 @@ from evenreel.debias.length import Ensemble
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import evaluate, parse_metrics
 from evenreel.evaluation.metrics import EvaluationSettings
-from evenreel.papers import STUDIES, run_study
-from evenreel.papers.engine.material import with_streams
-from evenreel.papers.engine.trainings import learning_of, splits_of
-from evenreel.papers.engine.variants import BASELINE, Variants
-from evenreel.papers.frame_length.classes import End, OneClass, picked_class, without_end
-from evenreel.papers.frame_length.measures import MAP, MAP_EPIC, NDCG, RANKS, length_figures
-from evenreel.papers.frame_length.samples import compared, drawn
-from evenreel.papers.frame_length.variants import (
+from evenreel.papers import STUDIES, StudySettings, run_study
+from evenreel.papers.engine import figures_of, learning_of, splits_of
+from evenreel.papers.frame_length.figures import End, OneClass, compared, drawn, picked_class, without_end
+from evenreel.papers.frame_length.tables import (
     BACKDOOR,
     ENSEMBLE,
+    MAP,
+    MAP_EPIC,
+    NDCG,
+    RANKS,
     RMV_ALL,
     RMV_RAND,
     controls,
     fine_tuned_strata,
     other_matchers,
 )
+from evenreel.papers.study import BASELINE, Variants
+from evenreel.papers.workspace import with_streams
 from evenreel.report.result import AuditResult, AuditTable
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.ensemble.runs import seeded_runs
@@ -45,14 +47,12 @@ from evenreel.training.ensemble.strata import Stratum
 from evenreel.training.loop.milestones import SelectionProgress
 from evenreel.training.loop.run import RunHooks, TrainedModel
 from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import Members
 from evenreel.training.specs import learned_from, spec_of
-from tests.papers.class_clips import STREAMS, class_material, quick_settings
-from tests.papers.every_input import EverySetting, longer_videos, options_of
+from tests.papers.class_clips import STREAMS, class_material, longer_videos, quick_settings
 
 KINDS = ("verb_classes", "noun_classes")
 TRIM = ("trim.target=test", "trim.margin=20", "trim.least=2")
-TRAINED = [name for name, study in STUDIES.items() if name.startswith("length/") and "recipe" in options_of(study)]
+TRAINED = [name for name, study in STUDIES.items() if name.startswith("length/") and "recipe" in study.options]
 PAPER = [BASELINE, RMV_RAND, RMV_ALL, ENSEMBLE, BACKDOOR]
 OTHERS = {"length/t5", "length/t8", "length/samples"}
 """Those whose first table is no list of models."""
@@ -81,20 +81,20 @@ def untrained(recipe: Recipe, material: TrainingInputs, folder: Path, outside: R
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> EverySetting:
+def quick(monkeypatch: pytest.MonkeyPatch) -> StudySettings:
     """Trainings that are none."""
-    monkeypatch.setattr("evenreel.papers.engine.trainings.train_recipe", untrained)
+    monkeypatch.setattr("evenreel.papers.engine.train_recipe", untrained)
     return replace(quick_settings(*TRIM), bases=("wti", "temporal"))
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[AuditResult, EverySetting]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[AuditResult, StudySettings]:
     """Table 10 with real trainings of a few steps."""
     settings = replace(quick_settings("loop.steps=2"), runs=tmp_path_factory.mktemp("runs"))
     return run_study("length/t10", class_material(), settings), settings
 
 
-def test_a_table_is_trained_and_measured(trained: tuple[AuditResult, EverySetting]) -> None:
+def test_a_table_is_trained_and_measured(trained: tuple[AuditResult, StudySettings]) -> None:
     """Each change is the difference of two rows; runs are kept, and read again instead of trained."""
     found, settings = trained
     rows = rows_of(found.tables[0])
@@ -113,7 +113,7 @@ def test_a_table_is_trained_and_measured(trained: tuple[AuditResult, EverySettin
 
 
 @pytest.mark.parametrize("name", [one for one in TRAINED if one not in OTHERS])
-def test_every_table_is_made_and_its_lead_says_the_change_of_two_rows(name: str, quick: EverySetting) -> None:
+def test_every_table_is_made_and_its_lead_says_the_change_of_two_rows(name: str, quick: StudySettings) -> None:
     found = run_study(name, class_material(), quick)
     first = found.tables[0]
     rows = {row[0]: dict(zip(first.columns, row, strict=True)) for row in cast("Any", first.rows)}
@@ -152,30 +152,21 @@ def test_rows_are_compared_with_what_takes_as_many_steps(count: int, steps: str)
     assert against is not None and spent("fine-tuned strata", tuned) == spent(against, tuned) > 1
 
 
-def test_strata_at_random_are_as_large_as_the_recipe_has_them(quick: EverySetting) -> None:
-    given = replace(quick, recipe=replace(quick.recipe, members=Members(count=3, fraction=0.7, longest_first=True)))
-    kinds = controls(class_material(), given)
-    (by_length, random) = (kinds[f"strata {how}"].recipe.members for how in ("by length", "at random"))
-    assert by_length == Members(count=3, fraction=0.7, longest_first=True)
-    assert random == Members(count=3, fraction=0.7, split="random")
-    assert set(kinds) >= {"baseline, 2 times as long", "baseline, 3 times as long"}
-
-
-def test_a_stratum_alone_is_not_trained_again(quick: EverySetting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stratum_alone_is_not_trained_again(quick: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     folders: list[str] = []
 
     def told(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks) -> TrainedModel:
         folders.append(folder.parent.name)
         return untrained(recipe, material, folder, outside)
 
-    monkeypatch.setattr("evenreel.papers.engine.trainings.train_recipe", told)
+    monkeypatch.setattr("evenreel.papers.engine.train_recipe", told)
     found = run_study("length/t4", class_material(), quick)
     assert folders == ["baseline", "equal-2", "adjusted-2", "adjusted-3", "adjusted-4"]
     clips = {name: row[2] for name, row in rows_of(found.tables[0]).items()}
     assert (clips["first of adjusted 2"], clips["second of adjusted 2"], clips["adjusted 2"]) == (1, 2, 3)
 
 
-def test_seeds_share_no_member(quick: EverySetting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeds_share_no_member(quick: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interval over seeds is of independent trainings, and an ensemble takes the seeds that follow its own."""
     taken: list[set[int]] = []
 
@@ -185,21 +176,12 @@ def test_seeds_share_no_member(quick: EverySetting, monkeypatch: pytest.MonkeyPa
             taken.append({one.recipe.loop.seed for one in seeded_runs(recipe, recipe.members, material)})
         return untrained(recipe, material, folder, outside)
 
-    monkeypatch.setattr("evenreel.papers.engine.trainings.train_recipe", told)
+    monkeypatch.setattr("evenreel.papers.engine.train_recipe", told)
     run_study("length/t10", class_material(), replace(quick, seeds=2))
     assert [len(one) for one in taken] == [2, 2] and not taken[0] & taken[1]
 
 
-def test_figures_have_intervals_over_seeds(quick: EverySetting) -> None:
-    found = run_study("length/t6", class_material(), replace(quick, seeds=2))
-    assert not any("one seed" in notice for notice in found.notices)
-    for *_, mean, low, high in cast("Any", found.tables[2].rows):
-        assert 0 <= low <= mean <= high <= 100
-    change = rows_of(found.tables[1])["without seen"]
-    assert change[4] == pytest.approx((change[5] + change[6]) / 2)
-
-
-def test_what_trimming_knows_of_the_test_split_is_said(quick: EverySetting) -> None:
+def test_what_trimming_knows_of_the_test_split_is_said(quick: StudySettings) -> None:
     found = run_study("length/t1", class_material(), quick)
     assert "RmvAll: It uses class lengths of the split test." in found.notices
     assert any(notice.startswith("RmvAll: Left out for their length: ") for notice in found.notices)
@@ -217,7 +199,7 @@ def test_trimming_that_leaves_nothing_out_is_said() -> None:
 def test_figures_are_those_of_an_evaluation() -> None:
     material = class_material()
     scores = material.models[0].part.scores(material.models[0].matcher)
-    found = length_figures(scores, material.test, (*NDCG, *MAP_EPIC, *MAP, *RANKS))
+    found = figures_of(scores, material.test, (*NDCG, *MAP_EPIC, *MAP, *RANKS))
     metrics = {"nDCG@R": NDCG, "mAP-EPIC": MAP_EPIC, "mAP": MAP}
     settings = EvaluationSettings(parse_metrics(list(metrics)), resamples=0)
     graded = evaluate(scores, material.test, settings, relevance="classes-iou")
@@ -227,10 +209,10 @@ def test_figures_are_those_of_an_evaluation() -> None:
     assert found["mAP-EPIC AVG"] > found["mAP AVG"]  # whose precision leaves degrees below 1 out
     own = evaluate(scores, material.test, EvaluationSettings(resamples=0)).directions["t2v"].summary
     assert {name: found[name] for name in RANKS} == {name: own[name].value for name in RANKS}
-    assert list(length_figures(scores, material.test, ("MedR",))) == ["MedR"]
+    assert list(figures_of(scores, material.test, ("MedR",))) == ["MedR"]
 
 
-def test_other_matchers_have_places_for_the_longest_clip(quick: EverySetting) -> None:
+def test_other_matchers_have_places_for_the_longest_clip(quick: StudySettings) -> None:
     material = class_material()
     train, test = material.learning()
     videos = longer_videos(test.videos, 13 // test.videos.frames.shape[1] + 1)
@@ -255,7 +237,7 @@ def test_streams_that_stay_are_of_unit_length() -> None:
     assert fewer.corpus.clips["clip_id"].to_list() == list(fewer.videos.ids)
 
 
-def test_one_class_is_shortened_at_either_end(quick: EverySetting) -> None:
+def test_one_class_is_shortened_at_either_end(quick: StudySettings) -> None:
     """As many at one end as at the other; by hand, the clips that are left of the class."""
     train, test = (part.corpus for part in class_material().learning())
     chosen = picked_class(train, test, "CUT tomato")
@@ -273,7 +255,7 @@ def test_one_class_is_shortened_at_either_end(quick: EverySetting) -> None:
         assert train.clips.height - left.clips.height == 4
 
 
-def test_table_8_has_a_row_for_each_end(quick: EverySetting) -> None:
+def test_table_8_has_a_row_for_each_end(quick: StudySettings) -> None:
     found = run_study("length/t8", class_material(), replace(quick, action="cut tomato"))
     rows = rows_of(found.tables[0])
     assert list(rows) == ["remove longest", "remove none", "remove shortest"]
@@ -318,9 +300,9 @@ def test_captions_move_up_and_down() -> None:
         drawn(_ranked([20], []), 0)
 
 
-def test_suspected_captions_are_ranked_again(quick: EverySetting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suspected_captions_are_ranked_again(quick: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is suspected among clips this few, so all are."""
-    monkeypatch.setattr("evenreel.papers.frame_length.samples.drawn", lambda before, seed: np.arange(12) + seed)
+    monkeypatch.setattr("evenreel.papers.frame_length.figures.drawn", lambda before, seed: np.arange(12) + seed)
     found = run_study("length/samples", class_material(), quick)
     rows = cast("Any", found.tables[0].rows)
     assert [row[:2] for row in rows] == [(RMV_ALL, 0), (RMV_RAND, 0)]
@@ -371,5 +353,5 @@ def test_what_a_recipe_draws_otherwise_a_study_does_too() -> None:
     """Exchanged backgrounds are not left out in silence."""
     material = class_material()
     swapped = quick_settings("backgrounds.clusters=2").recipe
-    examples = learning_of(swapped, splits_of(swapped, material)).examples
+    examples = learning_of(swapped, splits_of(swapped, material), material).examples
     assert isinstance(examples, FeatureExamples) and examples.exchanged == 1.0

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from evenreel.audits.pairs import pair_scores
 from evenreel.corpus import make_corpus
-from evenreel.papers import run_study
-from evenreel.papers.ghost.gallery import SHARES, count_galleries, draw_replaced
+from evenreel.papers import StudySettings, run_study
+from evenreel.papers.ghost.figures import SHARES, count_galleries, draw_replaced
 from evenreel.types import Corpus, Scores
-from tests.papers.every_input import EverySetting
 from tests.papers.offset_pairs import offset_material
 
 Matrix = list[list[float]]
@@ -72,7 +71,7 @@ def test_what_is_replaced_stays_replaced(pairs: int, seed: int) -> None:
     assert all((more | fewer == more).all() for fewer, more in pairwise(drawn))
 
 
-def test_the_preferred_source_takes_more_than_its_share(quick: EverySetting) -> None:
+def test_the_preferred_source_takes_more_than_its_share(quick: StudySettings) -> None:
     five = replace(quick, seeds=5)
     found = {lead: run_study("ghost/gallery", offset_material(lead), five) for lead in (-0.5, 0.5)}
     assert found[0.5].effect.value > 5 and found[0.5].effect.is_significant

@@ -9,8 +9,7 @@ import pytest
 
 from evenreel.matchers.batches import VideoBatch
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings, PooledVectors
-from evenreel.papers import Model, run_study
-from tests.papers.every_input import EveryInput, EverySetting
+from evenreel.papers import Model, StudySettings, Workspace, run_study
 from tests.papers.offset_pairs import DIMENSION
 
 
@@ -22,7 +21,7 @@ class FirstFrame(MeanPool):
 
 
 @pytest.fixture
-def by_first(favoured: EveryInput) -> EveryInput:
+def by_first(favoured: Workspace) -> Workspace:
     """Frames grow worse for generated clips: the later ones are those of other clips."""
     model = favoured.models[0]
     frames = model.part.videos.frames.copy()
@@ -31,7 +30,7 @@ def by_first(favoured: EveryInput) -> EveryInput:
     return replace(favoured, models=(Model("first", FirstFrame(DIMENSION, MeanPoolSettings()), part),))
 
 
-def test_a_mean_of_frames_does_not_see_their_order(favoured: EveryInput, quick: EverySetting) -> None:
+def test_a_mean_of_frames_does_not_see_their_order(favoured: Workspace, quick: StudySettings) -> None:
     found = run_study("ghost/t4", favoured, quick)
     assert found.effect.value == pytest.approx(0.0, abs=1e-9)
     assert found.notices == (
@@ -46,7 +45,7 @@ def test_a_mean_of_frames_does_not_see_their_order(favoured: EveryInput, quick: 
     ]
 
 
-def test_a_model_that_sees_the_order_loses_what_it_saw(by_first: EveryInput, quick: EverySetting) -> None:
+def test_a_model_that_sees_the_order_loses_what_it_saw(by_first: Workspace, quick: StudySettings) -> None:
     found = run_study("ghost/t4", by_first, quick)
     assert not found.notices
     changes = {row[2]: row[6] for row in found.tables[0].rows}
@@ -58,7 +57,7 @@ def test_a_model_that_sees_the_order_loses_what_it_saw(by_first: EveryInput, qui
     assert paper["reversed, both", "AI"] == paper["reversed, generated alone", "AI"]
 
 
-def test_frames_taken_after_the_clip_is_moved_are_others(favoured: EveryInput, quick: EverySetting) -> None:
+def test_frames_taken_after_the_clip_is_moved_are_others(favoured: Workspace, quick: StudySettings) -> None:
     """Two of four frames: a mean sees which they are, not in which order."""
     moved = run_study("ghost/t4", favoured, replace(quick, frames=2, stage="video"))
     changes = {row[2]: row[6] for row in moved.tables[0].rows}
@@ -66,7 +65,7 @@ def test_frames_taken_after_the_clip_is_moved_are_others(favoured: EveryInput, q
     assert changes["as it is"] == 0
 
 
-def test_single_frames(favoured: EveryInput, quick: EverySetting) -> None:
+def test_single_frames(favoured: Workspace, quick: StudySettings) -> None:
     found = run_study("ghost/t5", favoured, quick)
     assert [row[2] for row in found.tables[0].rows] == ["as it is", "middle frame", "first frame", "random frame"]
     assert all(row[3] < 0 for row in found.tables[0].rows)  # type: ignore[operator]  # the offset is in every frame

@@ -11,21 +11,20 @@ import pytest
 from evenreel.audits.source.paired import measure_source
 from evenreel.corpus import select
 from evenreel.errors import CorpusError
-from evenreel.papers import run_study
+from evenreel.papers import StudySettings, Workspace, run_study
 from evenreel.report.page import audit_page, render
 from evenreel.types import Scores
-from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.offset_pairs import GROUP, PAIRS, offset_material
 
 
-def test_the_preference_has_the_sign_of_the_offset(quick: EverySetting) -> None:
+def test_the_preference_has_the_sign_of_the_offset(quick: StudySettings) -> None:
     effects = {lead: run_study("ghost/t2", offset_material(lead, seed=2), quick).effect for lead in (-0.5, 0.0, 0.5)}
     assert effects[-0.5].is_significant and effects[-0.5].value > 0
     assert effects[0.5].is_significant and effects[0.5].value < 0
     assert not effects[0.0].is_significant
 
 
-def test_rows_are_those_of_the_audit(favoured: EveryInput, quick: EverySetting) -> None:
+def test_rows_are_those_of_the_audit(favoured: Workspace, quick: StudySettings) -> None:
     found = run_study("ghost/t2", favoured, quick)
     measures = measure_source(favoured.systems()["mean_pool"], favoured.test, GROUP, quick.audit)
     table = next(one for one in found.tables if one.title == f"Real clips and {GROUP}")
@@ -37,7 +36,7 @@ def test_rows_are_those_of_the_audit(favoured: EveryInput, quick: EverySetting) 
     assert found.sentence.startswith(f"mean_pool favours generated clips on {GROUP}: Normalized Δ MixR -")
 
 
-def test_settings_go_to_their_tables(quick: EverySetting) -> None:
+def test_settings_go_to_their_tables(quick: StudySettings) -> None:
     both = offset_material(0.3, ("text", "image"))
     groups = {
         name: {row[0] for row in run_study(name, both, quick).tables[0].rows} for name in ("ghost/t2", "ghost/t3")
@@ -49,27 +48,27 @@ def test_settings_go_to_their_tables(quick: EverySetting) -> None:
         run_study("ghost/t2", offset_material(0.3, ("image",)), quick)
 
 
-def test_several_systems_are_counted(favoured: EveryInput, quick: EverySetting) -> None:
+def test_several_systems_are_counted(favoured: Workspace, quick: StudySettings) -> None:
     other = offset_material(-0.5).systems()["mean_pool"]
     found = run_study("ghost/t2", replace(favoured, scores={"other": other}), quick)
     assert "1 favour generated clips, 1 real ones, and of 0 it cannot be told" in found.sentence
 
 
-def test_too_few_pairs_are_said_first(favoured: EveryInput, quick: EverySetting) -> None:
+def test_too_few_pairs_are_said_first(favoured: Workspace, quick: StudySettings) -> None:
     few = select(favoured.test, where=pl.col("clip_id").str.contains(r"r[0-9](@|$)"))
     found = run_study("ghost/t2", replace(favoured, test=few), quick)
     assert found.sentence.startswith(f"Too few pairs of a real clip and its mirror to conclude: 10 of {GROUP}. ")
     assert not found.effect.is_significant
 
 
-def test_what_is_left_out_is_said(favoured: EveryInput, quick: EverySetting) -> None:
+def test_what_is_left_out_is_said(favoured: Workspace, quick: StudySettings) -> None:
     scores = favoured.systems()["mean_pool"].block(slice(0, 80), slice(0, 70))  # ten mirrors are missing
     part = Scores(scores, favoured.test.captions["caption_id"].to_list(), favoured.test.clips["clip_id"].to_list()[:70])
     found = run_study("ghost/t2", replace(favoured, models=(), scores={"theirs": part}), quick)
     assert found.notices == (f"Pairs of {GROUP} of which a clip is not in the scores: 10 left out.",)
 
 
-def test_the_benchmark_and_its_page(favoured: EveryInput, quick: EverySetting) -> None:
+def test_the_benchmark_and_its_page(favoured: Workspace, quick: StudySettings) -> None:
     found = run_study("ghost/f2", favoured, quick)
     forms, near, alike = found.tables
     assert {row[:2] for row in forms.rows} == {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -16,45 +15,32 @@ from evenreel.errors import UsageError
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.tcd.settings import PRINTED
-from evenreel.papers import STUDIES, run_study
-from evenreel.papers.engine.recalls import BOTH, ends_of, named, recall_figures
-from evenreel.papers.engine.variants import Variants
-from evenreel.papers.tcd.variants import (
-    BASES,
-    calibration_weights,
-    calibrations,
-    conditions,
-    fusions,
-    match_subsets,
-    misread_words,
-    modules,
-    readings_of_the_paper,
-    tcd_of,
-    with_windows,
-    without_words,
-    word_ratios,
-    wordless_modules,
-)
+from evenreel.papers import STUDIES, StudySettings, Workspace, run_study
+from evenreel.papers.engine import BOTH, ends_of, figures_of
+from evenreel.papers.study import Table, Variants, named
+from evenreel.papers.tcd.tables import BASES, with_windows
 from evenreel.training.recipe.sections import MatcherChoice
 from evenreel.types import Scores
-from tests.papers.every_input import EveryInput, EverySetting, longer_videos, options_of
+from tests.papers.class_clips import longer_videos
 from tests.papers.signs import TEST, TRAIN, quick_settings, sign_material, with_words
 
-Rows = Callable[[EveryInput, EverySetting], Variants]
-EVERY: tuple[Rows, ...] = (
-    with_windows, modules, without_words, word_ratios, wordless_modules, fusions, match_subsets, calibration_weights,
-    conditions, calibrations, readings_of_the_paper, misread_words,
-)  # fmt: skip
-TRAINED = [name for name, study in STUDIES.items() if name.startswith("tcd/") and "recipe" in options_of(study)]
+TRAINED = [name for name, study in STUDIES.items() if name.startswith("tcd/") and "recipe" in study.options]
+TABLES = [name.removeprefix("tcd/") for name in TRAINED if isinstance(STUDIES[name].make, Table)]
+
+
+def rows_of(name: str, material: Workspace, settings: StudySettings) -> Variants:
+    table = STUDIES[f"tcd/{name}"].make
+    assert isinstance(table, Table)
+    return table.variants(material, settings)
 
 
 @pytest.fixture(scope="module")
-def material() -> EveryInput:
+def material() -> Workspace:
     return sign_material()
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> EverySetting:
+def settings(tmp_path_factory: pytest.TempPathFactory) -> StudySettings:
     return replace(quick_settings(), runs=tmp_path_factory.mktemp("runs"))
 
 
@@ -64,7 +50,7 @@ def test_figures_both_ways_are_those_of_a_hand_worked_table() -> None:
     values = np.array([[0.9, 0.1, 0.2], [0.5, 0.3, 0.4], [0.4, 0.6, 0.8]])
     scores = Scores(values, ["0", "1", "2"], ["a", "b", "c"])
     names = (*named(("R@1", "MedR", "MeanR"), "T2V", "V2T"), BOTH)
-    found = recall_figures(scores, make_corpus(clips, captions), names)
+    found = figures_of(scores, make_corpus(clips, captions), names)
     assert found["R@1 T2V"] == pytest.approx(200 / 3)  # ranks 1, 3, 1
     assert (found["MedR T2V"], found["MeanR T2V"]) == (1, pytest.approx(5 / 3))
     assert found["MeanR V2T"] == pytest.approx(4 / 3)  # b finds caption 2 before its own
@@ -72,36 +58,7 @@ def test_figures_both_ways_are_those_of_a_hand_worked_table() -> None:
     assert ends_of(names)["MeanR V2T"] == (1, np.inf) and ends_of(names)[BOTH] == (0, 600)
 
 
-def differing(kinds: Variants, whole: str = "tcd") -> dict[str, dict[str, Any]]:
-    """What settings of the matcher each row has other than the whole."""
-    own = kinds[whole].recipe.matcher.settings
-    return {
-        name: {key: value for key, value in kind.recipe.matcher.settings.items() if value != own[key]}
-        for name, kind in kinds.items()
-    }
-
-
-def test_rows_of_the_ablation_lack_what_their_names_say(material: EveryInput, settings: EverySetting) -> None:
-    assert differing(modules(material, settings)) == {
-        "baseline": {"fusion": "cross_attention", "co_attention": False, "lambda_hsc": 0},
-        "no co-attention, no calibration": {"co_attention": False, "lambda_hsc": 0},
-        "no calibration": {"lambda_hsc": 0},
-        "no co-attention": {"co_attention": False},
-        "tcd": {},
-    }
-
-
-@pytest.mark.parametrize("rows", [fusions, match_subsets, calibration_weights, calibrations])
-def test_sweeps_change_one_setting_and_see_the_same_words(
-    rows: Rows, material: EveryInput, settings: EverySetting
-) -> None:
-    kinds = rows(material, settings)
-    found = differing(kinds)
-    assert found.pop("tcd") == {} and all(len(changes) == 1 for changes in found.values())
-    assert {kind.recipe.data.words for kind in kinds.values()} == {None}
-
-
-def test_other_matchers_stand_with_and_without_windows(material: EveryInput, settings: EverySetting) -> None:
+def test_other_matchers_stand_with_and_without_windows(material: Workspace, settings: StudySettings) -> None:
     kinds = with_windows(material, settings)
     assert list(kinds) == [name for base in BASES for name in (base, f"{base} + windows")] + ["tcd"]
     for base in BASES:
@@ -114,7 +71,7 @@ def test_other_matchers_stand_with_and_without_windows(material: EveryInput, set
     assert read.recipe.adapter == AdapterSettings("none", windows=True)
 
 
-def test_matchers_have_places_for_all_frames_and_windows(material: EveryInput, settings: EverySetting) -> None:
+def test_matchers_have_places_for_all_frames_and_windows(material: Workspace, settings: StudySettings) -> None:
     """As many with windows as without, so that both rows have the same parameters; captions of any length."""
     train, test = material.learning()
     longer = replace(
@@ -134,10 +91,14 @@ def test_matchers_have_places_for_all_frames_and_windows(material: EveryInput, s
 
 
 def test_the_printed_formulas_stand_beside_ours_one_by_one_and_together(
-    material: EveryInput, settings: EverySetting
+    material: Workspace, settings: StudySettings
 ) -> None:
-    kinds = readings_of_the_paper(material, settings)
-    found = differing(kinds)
+    kinds = rows_of("readings", material, settings)
+    own = kinds["tcd"].recipe.matcher.settings
+    found = {
+        name: {key: value for key, value in kind.recipe.matcher.settings.items() if value != own[key]}
+        for name, kind in kinds.items()
+    }
     together = found.pop("all as printed")
     assert together and together.items() <= PRINTED.items()
     assert found.pop("tcd") == found.pop("empty windows say so") == {}
@@ -148,11 +109,11 @@ def test_the_printed_formulas_stand_beside_ours_one_by_one_and_together(
     assert said == {"empty windows say so", "all as printed"}
 
 
-def test_rows_of_one_name_are_one_training(material: EveryInput, settings: EverySetting) -> None:
+def test_rows_of_one_name_are_one_training(material: Workspace, settings: StudySettings) -> None:
     """So all studies may have one folder, and what was trained for one is read by the next."""
     recipes: dict[str, Any] = {}
-    for rows in EVERY:
-        for name, kind in rows(material, settings).items():
+    for study in TABLES:
+        for name, kind in rows_of(study, material, settings).items():
             assert name == "baseline" or recipes.setdefault(name, kind.recipe) == kind.recipe
     different = [str(asdict(recipe)) for recipe in recipes.values()]
     assert len(set(different)) == len(different)
@@ -160,7 +121,7 @@ def test_rows_of_one_name_are_one_training(material: EveryInput, settings: Every
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_what_shows_no_words_is_refused_before_anything_is_trained(
-    name: str, material: EveryInput, settings: EverySetting, tmp_path: Path
+    name: str, material: Workspace, settings: StudySettings, tmp_path: Path
 ) -> None:
     train, test = material.learning()
     unread = replace(test, videos=replace(test.videos, on_screen=None))
@@ -175,26 +136,26 @@ def test_what_shows_no_words_is_refused_before_anything_is_trained(
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("rows", [without_words, word_ratios, wordless_modules, readings_of_the_paper, misread_words])
-def test_words_that_nobody_knows_cannot_be_changed(rows: Rows, material: EveryInput, settings: EverySetting) -> None:
+@pytest.mark.parametrize("name", ["t3", "t4", "t5", "readings", "noise"])
+def test_words_that_nobody_knows_cannot_be_changed(name: str, material: Workspace, settings: StudySettings) -> None:
     train, _ = material.learning()
     with pytest.raises(UsageError, match="give it a training part that knows them"):
-        rows(replace(material, train=replace(train, on_screen=None)), settings)
+        rows_of(name, replace(material, train=replace(train, on_screen=None)), settings)
 
 
 @pytest.mark.parametrize(
-    ("rows", "change", "sentence"),
+    ("name", "change", "sentence"),
     [
-        (tcd_of, {"matcher": MatcherChoice("wti")}, "about the matcher tcd, and the recipe trains wti"),
-        (tcd_of, {"adapter": AdapterSettings(windows=True)}, "adapter.windows puts on-screen windows among the frames"),
-        (calibration_weights, {"adapter": None}, "Calibration moves features, and these stay as they are without an"),
+        ("t2", {"matcher": MatcherChoice("wti")}, "about the matcher tcd, and the recipe trains wti"),
+        ("t2", {"adapter": AdapterSettings(windows=True)}, "adapter.windows puts on-screen windows among the frames"),
+        ("t9", {"adapter": None}, "Calibration moves features, and these stay as they are without an"),
     ],
 )
 def test_other_recipes_are_refused(
-    rows: Any, change: dict[str, Any], sentence: str, material: EveryInput, settings: EverySetting
+    name: str, change: dict[str, Any], sentence: str, material: Workspace, settings: StudySettings
 ) -> None:
     with pytest.raises(UsageError, match=sentence):
-        rows(material, replace(settings, recipe=replace(settings.recipe, **change)))
+        rows_of(name, material, replace(settings, recipe=replace(settings.recipe, **change)))
 
 
 def cells(found: Any) -> dict[str, dict[str, Any]]:
@@ -202,7 +163,7 @@ def cells(found: Any) -> dict[str, dict[str, Any]]:
     return {row[0]: dict(zip(columns, row, strict=True)) for row in found.tables[0].rows}
 
 
-def test_words_on_screen_are_worth_what_only_they_say(material: EveryInput, settings: EverySetting) -> None:
+def test_words_on_screen_are_worth_what_only_they_say(material: Workspace, settings: StudySettings) -> None:
     """Four clips share a scene: without words a caption finds its clip among them by chance."""
     found = run_study("tcd/t4", material, settings)
     rows = cells(found)
@@ -217,7 +178,7 @@ def test_words_on_screen_are_worth_what_only_they_say(material: EveryInput, sett
     assert other["no words"]["R@1 T2V"] == rows["no words"]["R@1 T2V"]
 
 
-def test_matchers_that_only_see_gain_by_windows(material: EveryInput, settings: EverySetting) -> None:
+def test_matchers_that_only_see_gain_by_windows(material: Workspace, settings: StudySettings) -> None:
     rows = cells(run_study("tcd/t1", material, settings))
     assert rows["mean_pool + windows"]["R@1 T2V"] > rows["mean_pool"]["R@1 T2V"]
     assert rows["tcd"]["R@1 T2V"] > rows["mean_pool"]["R@1 T2V"]
@@ -229,7 +190,7 @@ SLOW = ("t5", "t6", "t7", "t10", "readings")
 @pytest.mark.parametrize(
     "name", ["t2", "t9", "f3", "noise", *(pytest.param(one, marks=pytest.mark.slow) for one in SLOW)]
 )
-def test_every_table_is_trained_and_measured(name: str, material: EveryInput, settings: EverySetting) -> None:
+def test_every_table_is_trained_and_measured(name: str, material: Workspace, settings: StudySettings) -> None:
     found = run_study(f"tcd/{name}", material, settings)
     rows = cells(found)
     metric, names = found.effect.name.removeprefix("Change of ").split(": ")

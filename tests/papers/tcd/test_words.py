@@ -18,26 +18,25 @@ from evenreel.features.word_changes import WordChanges
 from evenreel.matchers import build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.matcher import Matcher
-from evenreel.papers import ClipText, CorpusPart, Model, ScreenText, run_study
-from evenreel.papers.engine.material import Looking
-from evenreel.papers.tcd import cost as tcd_cost
-from evenreel.papers.tcd.tokens import token_counts
+from evenreel.papers import ClipText, CorpusPart, Model, ScreenText, StudySettings, Workspace, run_study
+from evenreel.papers.tcd import reading
+from evenreel.papers.tcd.reading import token_counts
+from evenreel.papers.workspace import Looking
 from evenreel.report.page import audit_page, render
 from evenreel.similarity.states import Encoded
 from evenreel.types import OnScreen, Pixels, TextFeatures, TextTrack, VideoFeatures
-from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.signs import BOX, DIMENSION, WINDOWS, quick_settings, sign_material, with_words
 
 SIZE = (24, 40)
 
 
 @pytest.fixture(scope="module")
-def material() -> EveryInput:
+def material() -> Workspace:
     return sign_material()
 
 
 @pytest.fixture
-def settings() -> EverySetting:
+def settings() -> StudySettings:
     return quick_settings()
 
 
@@ -56,7 +55,7 @@ def signs_by_hand() -> dict[str, ClipText]:
 
 
 @pytest.fixture
-def three(material: EveryInput) -> CorpusPart:
+def three(material: Workspace) -> CorpusPart:
     _, test = material.learning()
     texts = signs_by_hand()
     frames = np.zeros((3, 3, DIMENSION), np.float32)
@@ -78,8 +77,8 @@ def test_tokens_are_counted_as_by_hand(three: CorpusPart) -> None:
     }
 
 
-def test_the_balance_of_tokens_is_told(three: CorpusPart, settings: EverySetting) -> None:
-    found = run_study("tcd/f1", EveryInput(test=three.corpus, features=three), settings)
+def test_the_balance_of_tokens_is_told(three: CorpusPart, settings: StudySettings) -> None:
+    found = run_study("tcd/f1", Workspace(test=three.corpus, features=three), settings)
     assert found.effect.value == pytest.approx((5 + 3) / 3) and found.effect.neutral == 1
     assert found.sentence.startswith(
         "A clip has 2.0 frames and 2.7 words in them on average, and 1.0 windows with text"
@@ -95,7 +94,7 @@ def test_the_balance_of_tokens_is_told(three: CorpusPart, settings: EverySetting
     assert list(line.x) == [0, 3, 5] and list(line.y) == pytest.approx([100 / 3, 200 / 3, 100])
 
 
-def test_features_without_words_are_refused(material: EveryInput, settings: EverySetting) -> None:
+def test_features_without_words_are_refused(material: Workspace, settings: StudySettings) -> None:
     _, test = material.learning()
     blank = with_words(test, WordChanges(0.0))
     for part, sentence in (
@@ -103,7 +102,7 @@ def test_features_without_words_are_refused(material: EveryInput, settings: Ever
         (replace(test, on_screen=None), "reads words on screen; give it parts that know them"),
     ):
         with pytest.raises(UsageError, match=sentence):
-            run_study("tcd/f1", EveryInput(test=test.corpus, features=part), settings)
+            run_study("tcd/f1", Workspace(test=test.corpus, features=part), settings)
 
 
 def picture(clip: str, times_s: Sequence[float]) -> list[Pixels]:
@@ -113,7 +112,7 @@ def picture(clip: str, times_s: Sequence[float]) -> list[Pixels]:
 
 
 @pytest.fixture
-def shown(material: EveryInput) -> EveryInput:
+def shown(material: Workspace) -> Workspace:
     """A `tcd` behind maps that change nothing yet, and a mean of frames."""
     _, test = material.learning()
     adapted = Adapted(build_matcher("tcd", DIMENSION), DIMENSION, AdapterSettings("mlp")).eval()
@@ -122,7 +121,7 @@ def shown(material: EveryInput) -> EveryInput:
 
 
 def test_the_first_clips_are_shown_with_what_their_scores_are_made_of(
-    shown: EveryInput, settings: EverySetting
+    shown: Workspace, settings: StudySettings
 ) -> None:
     asked = ("test 9 c", "test 2 c")
     found = run_study("tcd/f4", shown, replace(settings, queries=asked))
@@ -150,7 +149,7 @@ def test_the_first_clips_are_shown_with_what_their_scores_are_made_of(
 
 
 def test_each_of_the_first_clips_has_its_picture_and_words_that_are_no_markup(
-    shown: EveryInput, settings: EverySetting
+    shown: Workspace, settings: StudySettings
 ) -> None:
     _, test = shown.learning()
     loud = (TextTrack("<b>SALE</b>", 0.9, 0.0, 1.0, BOX),)
@@ -167,7 +166,7 @@ def test_each_of_the_first_clips_has_its_picture_and_words_that_are_no_markup(
     assert "<b>SALE</b>" not in page and "\\u003cb\\u003eSALE" not in page and "SALE" in page
 
 
-def test_words_are_those_that_each_system_was_given(shown: EveryInput, settings: EverySetting) -> None:
+def test_words_are_those_that_each_system_was_given(shown: Workspace, settings: StudySettings) -> None:
     """A system that reads nothing stands beside the words of the features."""
     _, test = shown.learning()
     blank = {name: ClipText((), (EMPTY,) * WINDOWS) for name in test.videos.ids}
@@ -182,7 +181,7 @@ def test_words_are_those_that_each_system_was_given(shown: EveryInput, settings:
         assert all(str(word).startswith("NEWS today ") for word in words[name])
 
 
-def test_what_reading_costs(material: EveryInput, settings: EverySetting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_reading_costs(material: Workspace, settings: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     encoded: list[int] = []
 
     def noted(matcher: Matcher, given: TextFeatures | VideoFeatures, encode: Callable[..., Encoded]) -> Encoded:
@@ -190,8 +189,8 @@ def test_what_reading_costs(material: EveryInput, settings: EverySetting, monkey
         return encode(matcher, given)
 
     for name in ("encode_texts", "encode_videos"):
-        monkeypatch.setattr(tcd_cost, name, partial(noted, encode=getattr(tcd_cost, name)))
-    monkeypatch.setattr(tcd_cost, "_PAIRS", 7)
+        monkeypatch.setattr(reading, name, partial(noted, encode=getattr(reading, name)))
+    monkeypatch.setattr(reading, "_PAIRS", 7)
     found = run_study("tcd/t8", material, settings)
     assert set(encoded) == {7}  # no more than what is timed
     costs: dict[Any, Any] = {row[0]: row[1:] for row in found.tables[0].rows}

@@ -14,25 +14,24 @@ from evenreel.adaptation.vectors import text_vectors, video_vectors
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import text_batch, video_batch
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.papers import run_study
+from evenreel.papers import Workspace, run_study
 from evenreel.report.result import AuditResult
-from tests.papers.every_input import EveryInput
 from tests.papers.worded_clips import adapting, quick_settings, read, worded_material
 
 PLAIN = adapting(counterfactuals=None)
 
 
 @pytest.fixture(scope="module")
-def material() -> EveryInput:
+def material() -> Workspace:
     return worded_material()
 
 
 @pytest.fixture(scope="module")
-def found(material: EveryInput) -> AuditResult:
+def found(material: Workspace) -> AuditResult:
     return run_study("titan/f5", material, replace(quick_settings(PLAIN), queries=("test 4 falls",)))
 
 
-def test_phrases_are_judged_by_the_formulas(material: EveryInput, found: AuditResult) -> None:
+def test_phrases_are_judged_by_the_formulas(material: Workspace, found: AuditResult) -> None:
     (model,) = material.models
     assert model.prepared is not None and model.prepared.correction is not None
     with torch.no_grad():
@@ -83,7 +82,7 @@ def test_phrases_are_judged_by_the_formulas(material: EveryInput, found: AuditRe
     assert f"pseudo clips rank {ranks[0]:.2f} of 10 before it trained on them, {ranks[1]:.2f} after" in found.sentence
 
 
-def test_captions_are_chosen_where_the_correction_changed_something(material: EveryInput) -> None:
+def test_captions_are_chosen_where_the_correction_changed_something(material: Workspace) -> None:
     found = run_study("titan/f5", material, quick_settings(adapting()))
     roles = {line[3] for line in found.tables[0].rows}
     assert roles <= {"without correction", "with correction", "with and without correction"}
@@ -91,7 +90,7 @@ def test_captions_are_chosen_where_the_correction_changed_something(material: Ev
     assert any("whose label the correction changed" in one for one in found.notices)
 
 
-def test_what_cannot_be_shown_is_refused(material: EveryInput) -> None:
+def test_what_cannot_be_shown_is_refused(material: Workspace) -> None:
     for given, changes, queries, sentence in (
         (worded_material(reads=False), {}, (), "reads phrases with the text tower of the features"),
         (worded_material(carries=False), {}, (), "carries no bias correction; make one with `evenreel prepare"),

@@ -15,23 +15,22 @@ from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
 from evenreel.errors import UsageError
 from evenreel.matchers import build_matcher
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.papers import Model, run_study
-from evenreel.papers.engine.recalls import recall_figures
-from evenreel.papers.titan.streams import Target
+from evenreel.papers import Model, Workspace, run_study
+from evenreel.papers.engine import figures_of
+from evenreel.papers.titan.figures import Target
 from evenreel.report.result import AuditResult, AuditTable
-from tests.papers.every_input import EveryInput
 from tests.papers.worded_clips import CLIPS, DIMENSION, adapting, quick_settings, worded_material
 
 HUB = "test 0"
 
 
 @pytest.fixture(scope="module")
-def material() -> EveryInput:
+def material() -> Workspace:
     return worded_material()
 
 
 @pytest.fixture(scope="module")
-def offline(material: EveryInput) -> AuditResult:
+def offline(material: Workspace) -> AuditResult:
     return run_study("titan/t3", material, quick_settings(adapting(), seeds=2))
 
 
@@ -45,7 +44,7 @@ def rows_of(found: AuditResult, title: str) -> dict[str, dict[str, object]]:
     return {str(row[1]): dict(zip(one.columns, row, strict=True)) for row in one.rows}
 
 
-def test_the_rows_of_the_table_are_what_the_models_find(material: EveryInput, offline: AuditResult) -> None:
+def test_the_rows_of_the_table_are_what_the_models_find(material: Workspace, offline: AuditResult) -> None:
     means = rows_of(offline, "What each finds")
     assert list(means) == [
         "source only", "QB-Norm, own queries", "QB-Norm, training captions", "NNN, own queries",
@@ -54,7 +53,7 @@ def test_the_rows_of_the_table_are_what_the_models_find(material: EveryInput, of
     (model,) = material.models
     scores = matcher_scores(model.matcher, model.part.texts, model.part.videos)
     names = ("R@1 T2V", "R@5 T2V", "R@10 T2V", "MedR T2V")
-    expected = recall_figures(scores, material.test, names)
+    expected = figures_of(scores, material.test, names)
     assert [means["source only"][name.split()[0]] for name in names] == pytest.approx(list(expected.values()))
     both = []
     for seed in range(2):
@@ -62,7 +61,7 @@ def test_the_rows_of_the_table_are_what_the_models_find(material: EveryInput, of
         found = adapt(
             TestTimeMatcher(model.matcher, one.part.videos, replace(naive(adapting()), seed=seed)), one.stream(seed)
         )
-        both.append(recall_figures(one.part.scores(found.matcher), material.test, names)["R@1 T2V"])
+        both.append(figures_of(one.part.scores(found.matcher), material.test, names)["R@1 T2V"])
     assert means["naive pseudo-labels"]["R@1"] == pytest.approx(np.mean(both))
 
 
@@ -82,7 +81,7 @@ def test_changes_are_those_of_the_figures(offline: AuditResult) -> None:
     assert offline.sentence.startswith(f"Too few clips with captions to conclude: {CLIPS}. source only: R@1 ")
 
 
-def test_labels_are_judged_after_the_fact(material: EveryInput, offline: AuditResult) -> None:
+def test_labels_are_judged_after_the_fact(material: Workspace, offline: AuditResult) -> None:
     found = rows_of(offline, "How good the pseudo-labels were")
     assert list(found) == ["naive pseudo-labels", "TTT++", "TTTFlow", "TITAN", "TITAN with safety"]
     assert found["TTT++"]["right, %"] is None and found["TTT++"]["labels"] == 0
@@ -101,7 +100,7 @@ def test_labels_are_judged_after_the_fact(material: EveryInput, offline: AuditRe
     assert naive_row["coverage, %"] == pytest.approx(100 * len(set(scores.argmax(axis=1).tolist())) / CLIPS)
 
 
-def test_hubs_have_the_words_that_bring_them(material: EveryInput, offline: AuditResult) -> None:
+def test_hubs_have_the_words_that_bring_them(material: Workspace, offline: AuditResult) -> None:
     (model,) = material.models
     scores = matcher_scores(model.matcher, model.part.texts, model.part.videos).score_all().values
     firsts = [model.part.videos.ids[row.argmax()] for row in scores]
@@ -132,7 +131,7 @@ def test_without_what_is_prepared_rows_are_left_out_and_said() -> None:
         run_study("titan/t3", replace(bare, models=(plain,)), quick_settings(adapting()))
 
 
-def test_parts_are_compared_with_neither(material: EveryInput) -> None:
+def test_parts_are_compared_with_neither(material: Workspace) -> None:
     found = run_study("titan/t2", material, quick_settings(adapting(protocol="online")))
     means = rows_of(found, "What each finds")
     assert {"neither", "CHR", "CBC", "CHR + CBC", "CHR + CBC, sinkhorn", "CHR + CBC, heads alone"} <= set(means)
@@ -152,7 +151,7 @@ def test_parts_are_compared_with_neither(material: EveryInput) -> None:
 
 
 @pytest.mark.slow
-def test_thresholds_let_through_what_they_say(material: EveryInput) -> None:
+def test_thresholds_let_through_what_they_say(material: Workspace) -> None:
     words = CounterfactualSettings(beta=3, theta=0.5)
     found = run_study("titan/f4", material, quick_settings(adapting(protocol="online", counterfactuals=words)))
     through = {row[1]: row[2:] for row in table(found, "What the thresholds let through").rows}
@@ -171,7 +170,7 @@ def test_thresholds_let_through_what_they_say(material: EveryInput) -> None:
     assert len(found.figures) == 4
 
 
-def test_a_beta_that_no_clip_reaches_is_said(material: EveryInput) -> None:
+def test_a_beta_that_no_clip_reaches_is_said(material: Workspace) -> None:
     settings = adapting(protocol="online", counterfactuals=CounterfactualSettings())
     found = run_study("titan/t1", material, quick_settings(settings))
     assert "mine: no clip is first for more than 30 queries, so few or no counterfactual captions" in " ".join(

@@ -1,8 +1,12 @@
-"""Figure 5 of BiMa (arXiv 2506.03589): content and bias of captions in a plane, and how much of one is in the other.
+"""What a training of BiMa is asked (arXiv 2506.03589): other corpora, and content and bias of captions.
 
-The paper shows a picture and finds the two apart. A picture says nothing of what each of them knows, so there are
-figures from the full space: whether a linear classifier tells content from bias, how much of the bias a linear map
-finds in the content, and what each says of anything that the corpus knows of its captions, such as who wrote them.
+Table 3 searches for what was learned from one corpus in others; a row is told apart from the baseline with the same
+seed. Rows of several calls, each with another corpus to learn from, can be put under each other: they say what was
+learned from and what was searched. Table 5 and figure 4 read captions by their content, by their bias, and by content
+with some bias. Figure 5 shows content and bias in a plane and finds the two apart; a picture says nothing of what each
+of them knows, so there are figures from the full space: whether a linear classifier tells content from bias, how much
+of the bias a linear map finds in the content, and what each says of anything that the corpus knows of its captions,
+such as who wrote them.
 """
 
 from __future__ import annotations
@@ -20,36 +24,222 @@ from evenreel.adaptation.stream import taken
 from evenreel.checkpoint.architecture import module
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
+from evenreel.evaluation.intervals import over_seeds
+from evenreel.matchers import build_matcher
 from evenreel.matchers.bima.matcher import Reading, captions_read
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import encode_texts
-from evenreel.papers.bima.variants import BIMA as WHOLE
-from evenreel.papers.bima.variants import only_bima
-from evenreel.papers.engine.findings import Findings, effect_of, figure_table, shown
-from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.papers.engine.material import CorpusPart
-from evenreel.papers.engine.projection import Separation, draw_points, project, separation
-from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.papers.engine.training_tables import measured_trainings
-from evenreel.papers.engine.trainings import TrainingOutcome, few_seeds, training_told
-from evenreel.papers.engine.words import paragraph
+from evenreel.papers.bima.tables import CLIP4CLIP, MAIN, RECALLS, T2V, WHOLE, compared_with_others, only_bima
+from evenreel.papers.engine import (
+    Findings,
+    SeededRuns,
+    TrainingOutcome,
+    beside,
+    changes_of,
+    changes_table,
+    effect_of,
+    ends_of,
+    few_seeds,
+    figure_table,
+    figures_of,
+    means_table,
+    measured_trainings,
+    shown,
+    training_told,
+)
+from evenreel.papers.shown import draw_points, project, separation
+from evenreel.papers.study import BASELINE, StudySettings, paragraph, paragraphs
+from evenreel.papers.workspace import Workspace, with_streams
 from evenreel.progress import Progress
-from evenreel.report.figures import vector_map
-from evenreel.report.result import AuditFigure, AuditTable, Cell, interval_cells, interval_columns
+from evenreel.report.figures import Panel, deltas_by_group, share_sweep, vector_map
+from evenreel.report.result import AuditFigure, AuditTable, Cell
 from evenreel.types import TextFeatures
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+# other corpora: table 3 -----------------------------------------------------------------------------------------------
+
+NOTHING = "nothing"
+"""What the towers as they are have learned from, to a study."""
+Place = tuple[str, str]
+"""The corpus that is searched, and the metric."""
+
+
+def on_other_corpora(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
+    """Make table 3 of BiMa: train each system on one corpus, and measure it on others and on its own."""
+    streams = settings.recipe.data.streams
+    taken = {name: with_streams(part, material.streams, streams) for name, part in material.searched().items()}
+    parts = {name: part.only(part.corpus) for name, part in taken.items()}
+    kinds = compared_with_others(material, settings)
+    untrained = {
+        name: part.scores(build_matcher(CLIP4CLIP, part.videos.frames.shape[-1])) for name, part in parts.items()
+    }
+
+    def measure(one: TrainingOutcome) -> dict[str, dict[Place, float]]:
+        seen = {name: one.test if name == material.name else one.seen(part) for name, part in parts.items()}
+        figures = {name: figures_of(part.scores(one.matcher), part.corpus, T2V) for name, part in seen.items()}
+        return {one.row: {(name, metric): own[metric] for name, own in figures.items() for metric in T2V}}
+
+    ends = {(name, metric): own for name in parts for metric, own in ends_of(T2V).items()}
+    runs = measured_trainings(kinds, material, settings, progress, measure, ends)
+    changes, own = changes_of(kinds, runs), material.name
+    pairs = list(zip(runs.rows[BASELINE], runs.rows[WHOLE], strict=True))
+    gained = [[after[name, MAIN] - before[name, MAIN] for before, after in pairs] for name in material.others]
+    means: list[dict[str, Cell | Interval]] = []
+    every: list[tuple[dict[str, Cell], dict[str, Interval]]] = []
+    moved: list[tuple[dict[str, Cell], dict[str, Interval]]] = []
+    for name, part in parts.items():
+        before = figures_of(untrained[name], part.corpus, T2V)
+        means.append({"searched": name, "learned from": NOTHING, "system": CLIP4CLIP, **before})
+        for row in runs.rows:
+            place: dict[str, Cell] = {"searched": name, "learned from": own, "system": row}
+            found = {metric: runs.mean(row, (name, metric)) for metric in T2V}
+            means.append({**place, **{metric: figure.value for metric, figure in found.items()}})
+            every.append((place, found))
+            if row in changes:
+                moved.append(({**place, "less": BASELINE}, {metric: changes[row][name, metric] for metric in T2V}))
+    told = (
+        f"in {name} {WHOLE} has {MAIN} {runs.mean(WHOLE, (name, MAIN)).value:.1f}, "
+        f"{beside(changes[WHOLE][name, MAIN], BASELINE)}"
+        for name in parts
+    )
+    bars = {row: {name: figures[name, MAIN] for name in parts} for row, figures in changes.items()}
+    return Findings(
+        f"Learned from {own}: {'; '.join(told)}.",
+        effect_of(
+            over_seeds([float(one) for one in np.mean(gained, axis=0)], settings.audit.confidence),
+            f"Mean change of {MAIN} on corpora not learned from: {WHOLE} less {BASELINE}",
+        ),
+        (
+            AuditTable.of("What is found where", means, "Means over seeds."),
+            changes_table(moved, settings),
+            means_table(every, settings),
+            AuditTable.of(
+                "What is searched",
+                (
+                    {
+                        "searched": name,
+                        "captions": part.corpus.captions.height,
+                        "clips": len(part.videos.ids),
+                        "R@1 by chance, %": 100 / len(part.videos.ids),
+                    }
+                    for name, part in parts.items()
+                ),
+            ),
+        ),
+        (
+            AuditFigure(
+                f"Change of {MAIN} beside {BASELINE}", partial(deltas_by_group, bars, f"change of {MAIN}, points")
+            ),
+        ),
+        (*few_seeds(settings), *runs.notices),
+        (
+            paragraph("bima", "Measures"),
+            training_told(settings.recipe, material),
+            *paragraphs("bima", "Systems of table 3", "Other corpora", "Table 3 in the paper"),
+        ),
+    )
+
+
+# captions by their content and their bias: table 5 and figure 4 -------------------------------------------------------
+
+CONTENT, BIAS = "content", "bias"
+MEAN = "bias, its mean"
+TABLE_5 = {CONTENT: Reading(), MEAN: Reading(source="bias"), "bias, one draw": Reading(source="bias", draws=1)}
+FIGURE_4 = {"mean of the bias": 0, "one draw of it": 1}
+"""What is added to the content, and the draws that say so."""
+ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+"""Shares of the bias that are added to the content."""
+
+
+def by_parts(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
+    """Make table 5 of BiMa: recall by the content and by the bias of captions, of the same training."""
+    clips = len(material.learning()[1].videos.ids)
+    runs = _read(TABLE_5, material, settings, progress)
+    ranks = [100 * min(1.0, k / clips) for k in (1, 5, 10)]
+    chance = dict(zip(T2V, [*ranks, sum(ranks)], strict=True))
+    found = {name: runs.mean(name, MAIN).value for name in (CONTENT, MEAN)}
+    above = over_seeds([run[MAIN] - chance[MAIN] for run in runs.rows[MEAN]], settings.audit.confidence)
+    return Findings(
+        f"By content the caption's clip comes first for {found[CONTENT]:.1f} % of the captions, by bias for "
+        f"{found[MEAN]:.1f} %, by chance for {chance[MAIN]:.1f} %; bias is {shown(above)} points above chance.",
+        effect_of(above, f"{MAIN} by the mean of the bias, less chance, points"),
+        (_table(runs, chance, settings),),
+        (),
+        (*few_seeds(settings), *runs.notices),
+        (
+            *paragraphs("bima", "Measures", "The bias of a caption", "Table 5 in the paper"),
+            training_told(settings.recipe, material),
+        ),
+    )
+
+
+def with_bias(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
+    """Make figure 4 of BiMa: recall by the content of captions with a growing share of their bias."""
+    material.learning()  # refuses what lacks a split, before the recipe is looked at
+    readings = {
+        _named(alpha, what): Reading(alpha=alpha, draws=draws) for what, draws in FIGURE_4.items() for alpha in ALPHAS
+    }
+    runs = _read(readings, material, settings, progress)
+    what = next(iter(FIGURE_4))
+    change = runs.changes(_named(0.0, what), _named(1.0, what))[MAIN]
+    return Findings(
+        f"With all of the bias added, {MAIN} changes by {shown(change)} points.",
+        effect_of(change, f"Change of {MAIN} with the mean of the bias added (alpha 1), points"),
+        (_table(runs, {}, settings),),
+        (AuditFigure("Recall over the share of bias that is added", partial(_sweep, runs)),),
+        (*few_seeds(settings), *runs.notices),
+        (*paragraphs("bima", "Measures", "The bias of a caption"), training_told(settings.recipe, material)),
+    )
+
+
+def _read(
+    readings: Mapping[str, Reading], material: Workspace, settings: StudySettings, progress: Progress
+) -> SeededRuns[str, str]:
+    """Recall of one training by each reading of its captions."""
+
+    def measure(one: TrainingOutcome) -> dict[str, dict[str, float]]:
+        found = {}
+        for name, reading in readings.items():
+            with captions_read(module(one.matcher), reading):
+                found[name] = figures_of(one.scores(), one.test.corpus, T2V)
+        return found
+
+    return measured_trainings(only_bima(material, settings), material, settings, progress, measure, ends_of(T2V))
+
+
+def _named(alpha: float, what: str) -> str:
+    return f"content + {alpha:g} x {what}"
+
+
+def _table(runs: SeededRuns[str, str], chance: Mapping[str, float], settings: StudySettings) -> AuditTable:
+    rows = [({"captions are": name}, runs.means(name)) for name in runs.rows]
+    rows.append(({"captions are": "chance"}, {metric: Interval(value) for metric, value in chance.items()}))
+    note = f"Intervals by Student's t over {settings.seeds} seeds, so of what training leaves to chance."
+    return figure_table("What is found by what", rows, "mean", note)
+
+
+def _sweep(runs: SeededRuns[str, str]) -> go.Figure:
+    parts = [
+        Panel(
+            name,
+            "%",
+            {what: [(100 * alpha, runs.mean(_named(alpha, what), metric)) for alpha in ALPHAS] for what in FIGURE_4},
+        )
+        for name, metric in zip(RECALLS[:3], T2V[:3], strict=True)
+    ]
+    return share_sweep(parts, "share of the bias that is added")
+
+
+# content and bias apart: figure 5 -------------------------------------------------------------------------------------
 
 MOST = 1_000
 """Captions that are drawn, as in the paper."""
 MOST_GROUPS = 50
 """A column of the captions with more different values is none to tell apart."""
 FOLDS = 5
-CONTENT, BIAS = "content", "bias"
 _OWN = frozenset({"caption_id", "clip_id", "text", "verb_classes", "noun_classes"})
-
-
 _TOLD = "content told from bias by a linear classifier, % (chance 50)"
 _SHARED = "variance of the bias that is predicted from the content, %"
 _SILHOUETTE = "silhouette"
@@ -66,37 +256,22 @@ class Told(NamedTuple):
 
 
 class TextParts(NamedTuple):
-    """Content and bias of captions of a test split by one trained matcher, with figures of how far they are apart.
+    """Content and bias of n captions of a test split by one trained matcher, with figures of how far they are apart.
 
     Attributes:
         vectors: (n, D) of each part.
-        caption_ids: n captions.
-        apart: whether the two lie apart.
-        told: how often a classifier tells content from bias.
-        shared: percent of the variance of the bias that is predicted from the content.
-        groups: how often each part tells the groups of each column of the captions.
+        caption_ids: the captions.
+        figures: figures of the study's tables, by the names they have there.
+        chance: how often chance names the right group of a column of the captions, in percent.
     """
 
     vectors: Mapping[str, NDArray[np.float64]]
     caption_ids: Sequence[str]
-    apart: Separation
-    told: Told
-    shared: float
-    groups: Mapping[str, Mapping[str, Told]]
-
-    @property
-    def figures(self) -> dict[str, float]:
-        """Return the figures of the study's tables, by the names they have there."""
-        groups = {_named(column, side): one.share for column, own in self.groups.items() for side, one in own.items()}
-        return {
-            _TOLD: self.told.share,
-            "nearest neighbours of the own part, %": 100 * self.apart.agreement,
-            _SILHOUETTE: self.apart.silhouette,
-            _SHARED: self.shared,
-        } | groups
+    figures: Mapping[str, float]
+    chance: Mapping[str, float]
 
 
-def projected_parts(material: LearningInputs, settings: TrainingSettings, progress: Progress) -> Findings:
+def projected_parts(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
     """Make figure 5 of BiMa: content and bias of up to 1,000 captions of the test split, in a plane and in figures."""
     _, test = material.learning()
     kinds = only_bima(material, settings)
@@ -107,7 +282,7 @@ def projected_parts(material: LearningInputs, settings: TrainingSettings, progre
         )
     found: list[TextParts] = []
 
-    def measure(one: TrainingOutcome) -> dict[str, dict[str, float]]:
+    def measure(one: TrainingOutcome) -> dict[str, Mapping[str, float]]:
         found.append(parts_of(one, settings.audit.seed))
         return {one.row: found[-1].figures}
 
@@ -119,7 +294,10 @@ def projected_parts(material: LearningInputs, settings: TrainingSettings, progre
         f"bias's variance {shown(shared)} % is predicted from the content of the same captions: where that is not 0, "
         "the two are not apart.",
         effect_of(shared, "Variance of the bias that is predicted from the content, %"),
-        (_apart_table(figures), *_group_tables(figures, found[0])),
+        (
+            figure_table("Whether content and bias lie apart", [({}, dict(list(figures.items())[:4]))], "mean"),
+            *_group_tables(figures, found[0]),
+        ),
         (AuditFigure("Content and bias of captions, t-SNE", partial(_drawn, found[0], settings.audit.seed), _DRAWN),),
         (*few_seeds(settings), *runs.notices),
         (paragraph("bima", "Content and bias apart"), training_told(settings.recipe, material)),
@@ -135,21 +313,23 @@ def parts_of(outcome: TrainingOutcome, seed: int) -> TextParts:
         CONTENT: whole_captions(outcome.matcher, texts, Reading()),
         BIAS: whole_captions(outcome.matcher, texts, Reading(source="bias")),
     }
-    table = _captions(test, texts.ids)
+    captions = pl.DataFrame({"caption_id": texts.ids})
+    table = captions.join(test.corpus.captions, on="caption_id", how="left", maintain_order="left")
     clips = table["clip_id"].to_numpy()
-    both = np.concatenate([*vectors.values()])
-    sides = np.repeat([*vectors], len(texts.ids))
-    return TextParts(
-        vectors,
-        texts.ids,
-        separation(both, sides.tolist()),
-        told_apart(both, sides, np.concatenate([clips, clips])),
-        100 * predicted(vectors[CONTENT], vectors[BIAS], clips),
-        {
-            column: {side: told_apart(own, table[column].to_numpy(), clips) for side, own in vectors.items()}
-            for column in _columns(table)
-        },
-    )
+    both, sides = np.concatenate([*vectors.values()]), np.repeat([*vectors], len(texts.ids))
+    apart = separation(both, sides.tolist())
+    figures = {
+        _TOLD: told_apart(both, sides, np.concatenate([clips, clips])).share,
+        "nearest neighbours of the own part, %": 100 * apart.agreement,
+        _SILHOUETTE: apart.silhouette,
+        _SHARED: 100 * predicted(vectors[CONTENT], vectors[BIAS], clips),
+    }
+    chance = {}
+    for column in _columns(table):
+        for side, own in vectors.items():
+            told = told_apart(own, table[column].to_numpy(), clips)
+            figures[f"{column} from {side}"], chance[column] = told.share, told.chance
+    return TextParts(vectors, texts.ids, figures, chance)
 
 
 def whole_captions(matcher: Matcher, texts: TextFeatures, reading: Reading) -> NDArray[np.float64]:
@@ -206,13 +386,6 @@ def predicted(known: NDArray[np.float64], asked: NDArray[np.float64], clips: NDA
     return float(1 - ((asked - guess) ** 2).sum() / spread) if spread else 0.0
 
 
-def _captions(test: CorpusPart, ids: Sequence[str]) -> pl.DataFrame:
-    """The rows of the corpus of some captions, in their order."""
-    return pl.DataFrame({"caption_id": ids}).join(
-        test.corpus.captions, on="caption_id", how="left", maintain_order="left"
-    )
-
-
 def _columns(table: pl.DataFrame) -> list[str]:
     """Columns of the user's own that divide the captions in a few groups, two of which are in what each fold learns."""
     clips = table["clip_id"].to_numpy()
@@ -234,25 +407,19 @@ def _in_every_fold(groups: NDArray[np.object_], clips: NDArray[np.object_]) -> b
     return all(len(set(groups[taught])) > 1 for taught, _ in folds)
 
 
-def _named(column: str, side: str) -> str:
-    """How the figure is called of what a part says of a column of the captions."""
-    return f"{column} from {side}"
-
-
-def _apart_table(figures: Mapping[str, Interval]) -> AuditTable:
-    apart = dict(list(figures.items())[:4])
-    return figure_table("Whether content and bias lie apart", [], [((), apart)], "mean")
-
-
 def _group_tables(figures: Mapping[str, Interval], first: TextParts) -> tuple[AuditTable, ...]:
     """What each part says of the columns of the captions; nothing where there are none."""
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (column, side, *interval_cells(figures[_named(column, side)]), first.groups[column][side].chance)
-        for column in first.groups
-        for side in (CONTENT, BIAS)
-    )
-    columns = ("column of the captions", "told from", *interval_columns("right, %"), "chance, %")
-    return (AuditTable("What each part says of the captions", columns, rows),) if rows else ()
+    rows: list[dict[str, Cell | Interval]] = [
+        {
+            "column of the captions": column,
+            "told from": side,
+            "right, %": figures[f"{column} from {side}"],
+            "chance, %": chance,
+        }
+        for column, chance in first.chance.items()
+        for side in first.vectors
+    ]
+    return (AuditTable.of("What each part says of the captions", rows),) if rows else ()
 
 
 def _drawn(parts: TextParts, seed: int) -> go.Figure:

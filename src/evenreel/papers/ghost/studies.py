@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from evenreel.papers.engine.needs import FILES, FINE_TUNING, MODELS, PAIRS, RANKINGS
-from evenreel.papers.engine.settings import GroupSettings, SeededSettings, StudySettings
-from evenreel.papers.engine.study import Study
-from evenreel.papers.ghost.settings import FrameSettings, ShareSettings, VectorSettings
+from evenreel.papers.study import FILES, MODELS, PAIRS, RANKINGS, TRAINING, TRAINS, Needs, Study
+
+ORDER, GROUP = ("stage", "frames"), (*TRAINS, "group")
+
+
+def _study(name: str, make: str, needs: Needs, *options: str) -> Study:
+    return Study(f"ghost/{name}", make, needs, options, mirrors=True)
+
 
 GHOST: tuple[Study, ...] = (
-    Study("ghost/t1", "ghost.overview:benchmark", FILES, StudySettings, mirrors=True),
-    Study("ghost/f2", "ghost.overview:similarity", PAIRS, StudySettings, mirrors=True),
-    Study("ghost/t2", "ghost.tables:from_text", RANKINGS, StudySettings, mirrors=True),
-    Study("ghost/t3", "ghost.tables:from_pictures", RANKINGS, StudySettings, mirrors=True),
-    Study("ghost/f3", "ghost.sweeps:training_share", FINE_TUNING, ShareSettings, mirrors=True),
-    Study("ghost/gallery", "ghost.gallery:gallery_share", RANKINGS, SeededSettings, mirrors=True),
-    Study("ghost/t4", "ghost.probes:frame_order", MODELS, FrameSettings, mirrors=True),
-    Study("ghost/t5", "ghost.probes:one_frame", MODELS, StudySettings, mirrors=True),
-    Study("ghost/t6", "ghost.debiasing:debiased_training", FINE_TUNING, GroupSettings, mirrors=True),
-    Study("ghost/t7", "ghost.vectors:p_vector", FINE_TUNING, VectorSettings, mirrors=True),
-    Study("ghost/t8", "ghost.vectors:p_random", FINE_TUNING, VectorSettings, mirrors=True),
-    Study("ghost/f4", "ghost.vectors:p_both", FINE_TUNING, VectorSettings, mirrors=True),
-    Study("ghost/f5", "ghost.projections:projected", FINE_TUNING, VectorSettings, mirrors=True),
+    _study("t1", "ghost.figures:benchmark", FILES),
+    _study("f2", "ghost.figures:similarity", PAIRS),
+    _study("t2", "ghost.figures:from_text", RANKINGS),
+    _study("t3", "ghost.figures:from_pictures", RANKINGS),
+    _study("f3", "ghost.figures:training_share", TRAINING, *GROUP, "shares"),
+    _study("gallery", "ghost.figures:gallery_share", RANKINGS, "seeds"),
+    _study("t4", "ghost.figures:frame_order", MODELS, *ORDER),
+    _study("t5", "ghost.figures:one_frame", MODELS),
+    _study("t6", "ghost.figures:debiased_training", TRAINING, *GROUP),
+    _study("t7", "ghost.p_vector:p_vector", TRAINING, *ORDER, *GROUP),
+    _study("t8", "ghost.p_vector:p_random", TRAINING, *ORDER, *GROUP),
+    _study("f4", "ghost.p_vector:p_both", TRAINING, *ORDER, *GROUP),
+    _study("f5", "ghost.p_vector:projected", TRAINING, *ORDER, *GROUP),
 )

@@ -32,10 +32,8 @@ TRAINING_CAPTIONS = "training captions"
 class Norm(NamedTuple):
     """A correction of scores by those of other queries, without learning.
 
-    Attributes:
-        method: method of the correction.
-        trained: whether the bank is of training captions; else of the stream's own queries, the latest that it has
-            room for: online of those that came before, offline of all.
+    The bank is of training captions (`trained`), or of the latest of the stream's own queries that it has room for:
+    online of those that came before, offline of all.
     """
 
     method: Literal["qb-norm", "nnn"]
@@ -49,10 +47,8 @@ NORMS: Mapping[Literal["qb-norm", "nnn"], str] = {"qb-norm": "QB-Norm", "nnn": "
 class Row:
     """Method to answer a stream of queries, as a row of a table; without any field, the source model as it is.
 
-    Attributes:
-        settings: settings of test-time training; None where nothing is learned.
-        correction: settings of the bias correction in place of those that the checkpoint has.
-        norm: correction of the source model's scores; None for none.
+    `settings` are those of test-time training, `correction` those of the bias correction in place of the checkpoint's,
+    and `norm` corrects the source model's scores.
     """
 
     settings: AdaptSettings | None = None
@@ -77,10 +73,13 @@ def offline(settings: AdaptSettings, bank: bool) -> Rows:
 
 def parts(settings: AdaptSettings, bank: bool) -> Rows:
     """Return the rows of table 2 of TITAN: rebalancing of labels, correction of bias, both, and changes of these."""
-    settings = _whole(settings)
+    if not settings.causal or settings.counterfactuals is None or settings.matching.match == "one_way":
+        raise UsageError(
+            "This study switches the parts of TITAN off one by one, and the settings begin without one of them; leave "
+            "causal, counterfactuals and matching.match as they are."
+        )
+    settings = by_labels(settings)
     bare = naive(settings)
-    matched = replace(bare, matching=settings.matching)
-    worded = replace(bare, counterfactuals=settings.counterfactuals)
     corrected = replace(bare, causal=True)
     rows = {
         SOURCE: Row(),
@@ -88,8 +87,8 @@ def parts(settings: AdaptSettings, bank: bool) -> Rows:
         CHR: Row(replace(settings, causal=False)),
         CBC: Row(corrected),
         BOTH: Row(settings),
-        "rematching alone": Row(matched),
-        "counterfactual captions alone": Row(worded),
+        "rematching alone": Row(replace(bare, matching=settings.matching)),
+        "counterfactual captions alone": Row(replace(bare, counterfactuals=settings.counterfactuals)),
         "source debias alone": Row(corrected, {"source_debias": True, "target_amplification": False}),
         "target amplification alone": Row(corrected, {"source_debias": False, "target_amplification": True}),
     }
@@ -98,9 +97,7 @@ def parts(settings: AdaptSettings, bank: bool) -> Rows:
         rows[f"{BOTH}, {match.replace('_', ' ')}"] = Row(replace(settings, matching=matching))
     for name, row in ((CBC, corrected), (BOTH, settings)):
         rows[f"{name}, ranks decide"] = Row(replace(row, decides="ranks"))
-    for learns in LEARNERS:
-        rows[f"{BOTH}, {learns} alone"] = Row(replace(settings, learns=learns))
-    return rows
+    return rows | {f"{BOTH}, {learns} alone": Row(replace(settings, learns=learns)) for learns in LEARNERS}
 
 
 def thresholds(settings: AdaptSettings, bank: bool) -> Rows:
@@ -184,13 +181,3 @@ def by_labels(settings: AdaptSettings) -> AdaptSettings:
             f"Studies of TITAN go out from pseudo-labels, and the objective is {settings.objective}; leave it out."
         )
     return settings
-
-
-def _whole(settings: AdaptSettings) -> AdaptSettings:
-    """Settings with both parts, which are then switched off."""
-    if not settings.causal or settings.counterfactuals is None or settings.matching.match == "one_way":
-        raise UsageError(
-            "This study switches the parts of TITAN off one by one, and the settings begin without one of them; leave "
-            "causal, counterfactuals and matching.match as they are."
-        )
-    return by_labels(settings)

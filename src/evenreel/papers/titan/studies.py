@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from evenreel.papers.engine.needs import STREAMS
-from evenreel.papers.engine.study import Study
-from evenreel.papers.titan.settings import PhraseSettings, StreamSettings
+from evenreel.papers.study import STREAMS, Study
 
 ONLINE, OFFLINE = "titan/online", "titan/offline"
+SEEDED = ("seeds", "adapt")
 
 TITAN: tuple[Study, ...] = (
-    Study("titan/t1", "titan.comparisons:T1", STREAMS, StreamSettings, recipe=ONLINE),
-    Study("titan/t2", "titan.comparisons:T2", STREAMS, StreamSettings, recipe=ONLINE),
-    Study("titan/t3", "titan.comparisons:T3", STREAMS, StreamSettings, recipe=OFFLINE),
-    Study("titan/f4", "titan.comparisons:F4", STREAMS, StreamSettings, recipe=ONLINE),
-    Study("titan/f5", "titan.phrases:corrected_phrases", STREAMS, PhraseSettings, recipe=OFFLINE),
+    Study("titan/t1", "titan.figures:T1", STREAMS, SEEDED, recipe=ONLINE),
+    Study("titan/t2", "titan.figures:T2", STREAMS, SEEDED, recipe=ONLINE),
+    Study("titan/t3", "titan.figures:T3", STREAMS, SEEDED, recipe=OFFLINE),
+    Study("titan/f4", "titan.figures:F4", STREAMS, SEEDED, recipe=ONLINE),
+    Study("titan/f5", "titan.figures:corrected_phrases", STREAMS, ("adapt", "queries"), recipe=OFFLINE),
 )
