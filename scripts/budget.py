@@ -62,7 +62,7 @@ METHODS = {
     "Ghost": (
         "corpus/counterparts", "audits/pairs", "audits/source/ranks", "audits/source/paired",
         "audits/statistics/deltas", "audits/statistics/swaps", "audits/statistics/inversion",
-        "debias/source/settings", "debias/source/contrast", "debias/source/vector",
+        "debias/source", "papers/ghost/p_vector",
         "losses/source_gap", "edits/frame_order",
     ),
     "TITAN": (

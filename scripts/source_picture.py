@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 
 from benchmarks.over_seeds import Gap
 from benchmarks.source import BIASED, PLAIN, PREFERENCE, REAL_R1, WIN_RATE, Runs, Training, mean
-from evenreel.debias.source.contrast import PRESETS
+from evenreel.debias.source import PRESETS
 from evenreel.evaluation import Interval
 from evenreel.papers.cells import Figures
 from evenreel.report.figures import Panel, share_sweep

@@ -41,12 +41,11 @@ from benchmarks.worlds.sources import MARK, captioned, draw_mirrored_world
 from evenreel.checkpoint.architecture import module
 from evenreel.corpus import make_corpus, own_clip
 from evenreel.corpus.counterparts import sources_of
-from evenreel.debias.source.contrast import PRESETS
-from evenreel.debias.source.level import levelled, recognised_sources, source_levels
-from evenreel.debias.source.vector import PRESETS as P_PRESETS
-from evenreel.debias.source.vector import caption_vectors, corrected_scores, video_vectors
+from evenreel.debias.source import PRESETS, levelled, recognised_sources, source_levels
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.cells import Figures
+from evenreel.papers.ghost.p_vector import PRESETS as P_PRESETS
+from evenreel.papers.ghost.p_vector import caption_vectors, corrected_scores, video_vectors
 from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.data.pairs import pairs_of

@@ -13,7 +13,7 @@ from torch import Tensor
 from evenreel.checkpoint.architecture import WRAPPERS
 from evenreel.debias.fusion import Fusion, prior_weights
 from evenreel.debias.length import Ensemble
-from evenreel.debias.source.contrast import paired_scores
+from evenreel.debias.source import paired_scores
 from evenreel.errors import UsageError
 from evenreel.matchers import Matcher, PairBatch
 from evenreel.matchers.matcher import Limits

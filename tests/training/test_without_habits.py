@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from evenreel.debias.without_habits import HabitRemoval, WithoutHabits
+from evenreel.debias.habits import HabitRemoval, WithoutHabits
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, text_batch
 from evenreel.training.data.examples import FeatureExamples

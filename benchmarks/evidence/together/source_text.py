@@ -29,7 +29,7 @@ from benchmarks.worlds.sources import captioned
 from benchmarks.worlds.together import draw_signs_and_mirrors, mirrored_captions
 from evenreel.corpus import own_clip
 from evenreel.corpus.counterparts import sources_of
-from evenreel.debias.source.level import levelled, recognised_sources, source_levels
+from evenreel.debias.source import levelled, recognised_sources, source_levels
 from evenreel.evaluation.fused import FusedScores
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.cells import Figures

@@ -36,8 +36,7 @@ from evenreel.adaptation.resources import resources_of
 from evenreel.adaptation.run import adapt
 from evenreel.adaptation.settings_files import load_settings
 from evenreel.adaptation.stream import QueryStream
-from evenreel.debias.habits import habit_directions
-from evenreel.debias.without_habits import HabitRemoval
+from evenreel.debias.habits import HabitRemoval, habit_directions
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.drawing import FeatureWorld, numbers_of

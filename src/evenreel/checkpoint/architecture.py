@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from evenreel.checkpoint.records import MatcherSpec
 from evenreel.debias.fusion import Fusion
+from evenreel.debias.habits import HabitRemoval, WithoutHabits
 from evenreel.debias.length import Ensemble
-from evenreel.debias.without_habits import HabitRemoval, WithoutHabits
 from evenreel.debias.without_length import LengthRemoval, WithoutLength
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.matchers import MATCHERS, Matcher, build_matcher

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from evenreel.debias.source.contrast import PRESETS, Debiased, paired_scores
-from evenreel.debias.source.settings import SourceDebias
+from evenreel.debias.source import PRESETS, Debiased, SourceDebias, paired_scores
 from evenreel.errors import UsageError
 from evenreel.matchers import MATCHERS, Counterparts, PairBatch, TextBatch, VideoBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings

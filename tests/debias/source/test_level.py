@@ -8,7 +8,7 @@ import pytest
 
 from evenreel.corpus import make_corpus
 from evenreel.corpus.counterparts import sources_of
-from evenreel.debias.source.level import MIN_CLIPS, levelled, recognised_sources, source_levels
+from evenreel.debias.source import MIN_CLIPS, levelled, recognised_sources, source_levels
 from evenreel.errors import UsageError
 from evenreel.types import Corpus, ScoreNotes, Scores
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceLevelling:
-    """Held-out split by which scores of generated clips are lowered (`evenreel.debias.source.level`).
+    """Held-out split by which scores of generated clips are lowered (`evenreel.debias.source`).
 
     Attributes:
         level_sources: held-out split, such as val: score the clips of each generator lower by as much as its right
@@ -54,13 +54,13 @@ class SourceLevelling:
 
         Raises:
             CorpusError: the corpus has no such split.
-            UsageError: a split has too few clips of a source, see `evenreel.debias.source.level`.
+            UsageError: a split has too few clips of a source, see `evenreel.debias.source`.
         """
         if self.level_sources is None:
             return scores
         from evenreel.corpus import select
         from evenreel.corpus.counterparts import sources_of
-        from evenreel.debias.source.level import levelled, recognised_sources, source_levels
+        from evenreel.debias.source import levelled, recognised_sources, source_levels
         from evenreel.features.scene_elements import clip_means
         from evenreel.matchers.scoring import matcher_scores
 

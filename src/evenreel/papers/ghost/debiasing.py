@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from evenreel.debias.source.contrast import PRESETS
+from evenreel.debias.source import PRESETS
 from evenreel.evaluation import Interval
 from evenreel.papers.engine.findings import (
     PREFERENCE,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.debias.source.vector import EmbeddingTable, PVector
 from evenreel.edits.settings import FrameOrder
 from evenreel.papers.engine.findings import Findings, few_pairs
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.projection import draw_points, project, separation
 from evenreel.papers.engine.words import paragraphs
+from evenreel.papers.ghost.p_vector import EmbeddingTable, PVector
 from evenreel.papers.ghost.settings import VectorSettings
 from evenreel.papers.ghost.vectors import (
     CONTROL,

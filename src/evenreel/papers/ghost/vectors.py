@@ -18,19 +18,7 @@ from numpy.typing import NDArray
 
 from evenreel.audits.statistics.deltas import MIX_R
 from evenreel.corpus.counterparts import counterparts
-from evenreel.debias.source.contrast import PRESETS
-from evenreel.debias.source.vector import PRESETS as P_PRESETS
-from evenreel.debias.source.vector import (
-    EmbeddingTable,
-    PVector,
-    Source,
-    VectorScores,
-    caption_vectors,
-    diagnose,
-    p_vectors,
-    shifted_scores,
-    video_vectors,
-)
+from evenreel.debias.source import PRESETS
 from evenreel.edits.frame_order import reordered
 from evenreel.edits.settings import FrameOrder
 from evenreel.evaluation import Interval
@@ -55,6 +43,18 @@ from evenreel.papers.ghost.measures import (
     measured,
     notices_of,
     paper_table,
+)
+from evenreel.papers.ghost.p_vector import PRESETS as P_PRESETS
+from evenreel.papers.ghost.p_vector import (
+    EmbeddingTable,
+    PVector,
+    Source,
+    VectorScores,
+    caption_vectors,
+    diagnose,
+    p_vectors,
+    shifted_scores,
+    video_vectors,
 )
 from evenreel.papers.ghost.settings import VectorSettings
 from evenreel.progress import Progress

@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.corpus import make_corpus
-from evenreel.debias.source.vector import (
+from evenreel.errors import UsageError
+from evenreel.matchers.scoring import matcher_scores
+from evenreel.papers.ghost.p_vector import (
     PRESETS,
     Alike,
     EmbeddingTable,
@@ -26,8 +28,6 @@ from evenreel.debias.source.vector import (
     shifted_scores,
     video_vectors,
 )
-from evenreel.errors import UsageError
-from evenreel.matchers.scoring import matcher_scores
 from evenreel.types import Corpus, ScoreBlocks
 from tests.matchers.examples import captions, small, text_features, trained, video_features, videos
 

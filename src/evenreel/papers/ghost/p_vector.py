@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from evenreel.similarity.states import Encoded
 
 Array = NDArray[Any]
+
+
 Source = Literal["real", "generated"]
 
 
