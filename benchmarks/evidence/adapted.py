@@ -14,16 +14,19 @@ from numpy.typing import NDArray
 from benchmarks.evidence.rows import SEARCH_S, TRAINING_S, Kind, Part, Row
 from benchmarks.evidence.trainings import as_scores, found_by, measured_row, values_of
 from evenreel.adaptation.adapted import TestTimeMatcher
-from evenreel.adaptation.prepared import PreparedSource
-from evenreel.adaptation.preparing import FoundConfounders, PrepareSettings, SourceSplit, prepare
-from evenreel.adaptation.resources import resources_of
-from evenreel.adaptation.rotation import alike_groups
+from evenreel.adaptation.matching import alike_groups
+from evenreel.adaptation.prepared import (
+    FoundConfounders,
+    PreparedSource,
+    PrepareSettings,
+    SourceSplit,
+    prepare,
+    resources_of,
+)
 from evenreel.adaptation.run import adapt
-from evenreel.adaptation.settings import AdaptSettings, naive
-from evenreel.adaptation.settings_files import load_settings
 from evenreel.adaptation.stream import EncodeTexts, QueryStream
-from evenreel.adaptation.titan.matching import MatchSettings
-from evenreel.adaptation.titan.pseudo_labels import vectors_of
+from evenreel.adaptation.stream import caption_vectors as vectors_of
+from evenreel.adaptation.titan import AdaptSettings, MatchSettings, load_settings, naive
 from evenreel.evaluation.rescoring import hub_memory, nearest_neighbour_norm, querybank_norm, sinkhorn_norm
 from evenreel.language.tokens import Tagger
 from evenreel.matchers.matcher import Matcher

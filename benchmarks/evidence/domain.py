@@ -36,8 +36,8 @@ from benchmarks.evidence.trainings import (
     plain_recipe,
     recipe,
 )
-from evenreel.adaptation.baselines.ttt_flow import FlowSettings
-from evenreel.adaptation.preparing import FoundConfounders, PrepareSettings, confounders_of
+from evenreel.adaptation.baselines import FlowSettings
+from evenreel.adaptation.prepared import FoundConfounders, PrepareSettings, confounders_of
 from evenreel.adaptation.stream import EncodeTexts, QueryStream
 from evenreel.evaluation.rescoring import sinkhorn_norm
 from evenreel.language.tokens import Tagged, Token

@@ -15,8 +15,7 @@ from benchmarks.evidence.adapted import HUB_MEMORY, NAIVE, NNN, QB_NORM, SINKHOR
 from benchmarks.evidence.rendered.domain import SAFE
 from benchmarks.evidence.trainings import relevance_of, values_of
 from benchmarks.shifts.world import PERTURBATIONS, ShiftedWorld, place_of
-from evenreel.adaptation.settings import naive
-from evenreel.adaptation.settings_files import load_settings
+from evenreel.adaptation.titan import load_settings, naive
 from evenreel.edits.corruptions.settings import STRENGTHS
 from evenreel.evaluation.rescoring import nearest_neighbour_norm, querybank_norm, sinkhorn_norm
 from evenreel.papers.cells import Figures, Rows

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from evenreel.adaptation.changes import Changes, HubChange, QueryExample
-from evenreel.adaptation.page import adaptation_page
-from evenreel.adaptation.quality import MeanChange, QualityVerdict
-from evenreel.adaptation.report import AdaptationStep, AdaptReport, LabelRank
+from evenreel.adaptation.adapted import AdaptationStep
+from evenreel.adaptation.run import AdaptReport, Changes, HubChange, QueryExample, adaptation_page
+from evenreel.adaptation.safety import MeanChange, QualityVerdict
+from evenreel.adaptation.titan import LabelRank
 from evenreel.report.page import render
 
 LAPTOP = """<script>

@@ -13,14 +13,21 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from evenreel.adaptation.baselines.ttt import source_statistics
-from evenreel.adaptation.baselines.ttt_flow import FlowSettings, fit_flow
-from evenreel.adaptation.prepared import Flows, Note, PreparedSource, load_prepared, save_prepared
-from evenreel.adaptation.preparing import PrepareSettings, SourceSplit, confounders_of, prepare, vectors_of
-from evenreel.adaptation.settings import FitSettings
-from evenreel.adaptation.titan.causal import CausalSettings
-from evenreel.adaptation.titan.causal_training import new_correction
-from evenreel.adaptation.vectors import text_vectors, video_vectors
+from evenreel.adaptation.baselines import FlowSettings, fit_flow, source_statistics
+from evenreel.adaptation.prepared import (
+    Flows,
+    Note,
+    PreparedSource,
+    PrepareSettings,
+    SourceSplit,
+    confounders_of,
+    load_prepared,
+    prepare,
+    save_prepared,
+)
+from evenreel.adaptation.prepared import split_vectors as vectors_of
+from evenreel.adaptation.stream import text_vectors, video_vectors
+from evenreel.adaptation.titan_correction import CausalSettings, FitSettings, new_correction
 from evenreel.checkpoint import MatcherSpec, load_matcher, save_pretrained
 from evenreel.checkpoint.config_file import read_config
 from evenreel.errors import CheckpointError, UsageError
@@ -207,7 +214,7 @@ def test_the_targets_confounders_are_found_as_the_sources_were(prepared: Prepare
 
 def test_vectors_are_those_of_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     source, matcher = part(11, 5), trained(SPEC).matcher
-    monkeypatch.setattr("evenreel.adaptation.preparing.AT_ONCE", 2)
+    monkeypatch.setattr("evenreel.adaptation.prepared.AT_ONCE", 2)
     found = vectors_of(matcher, source)
     torch.testing.assert_close(found.q, text_vectors(matcher, text_batch(source.texts)).detach())
     torch.testing.assert_close(found.v, video_vectors(matcher, video_batch(source.videos)).detach())

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import entropy, kstest, ttest_ind
 from scipy.stats import f as fisher
 
-from evenreel.adaptation.drift import MeanShift, drift_of, mean_shift
-from evenreel.adaptation.quality import Quality, compared, quality
+from evenreel.adaptation.safety import MeanShift, Quality, compared, drift_of, mean_shift, quality
 
 
 @given(st.integers(0, 10_000), st.integers(2, 7), st.integers(2, 6))

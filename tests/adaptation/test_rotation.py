@@ -10,16 +10,10 @@ import pytest
 import torch
 
 from evenreel.adaptation.adapted import TestTimeMatcher
-from evenreel.adaptation.rotation import (
-    alike_groups,
-    caption_map,
-    group_means,
-    rotate_captions,
-    rotation_towards,
-)
+from evenreel.adaptation.matching import alike_groups, caption_map, group_means, rotate_captions, rotation_towards
 from evenreel.adaptation.run import adapt
-from evenreel.adaptation.settings_files import load_settings
 from evenreel.adaptation.stream import QueryStream
+from evenreel.adaptation.titan import load_settings
 from evenreel.errors import UsageError
 from evenreel.matchers import build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings

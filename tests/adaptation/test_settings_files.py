@@ -10,15 +10,19 @@ from typing import Any
 import pytest
 import yaml
 
-from evenreel.adaptation.baselines.ttt import TTTSettings
-from evenreel.adaptation.baselines.ttt_flow import FlowSettings
-from evenreel.adaptation.learning import learnable
-from evenreel.adaptation.preparing import PrepareSettings
-from evenreel.adaptation.settings import AdaptSettings, FitSettings, SafetySettings, naive
-from evenreel.adaptation.settings_files import load_prepare_settings, load_settings, shipped_settings
-from evenreel.adaptation.titan.causal import CausalSettings
-from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
-from evenreel.adaptation.titan.matching import MatchSettings
+from evenreel.adaptation.baselines import FlowSettings, TTTSettings
+from evenreel.adaptation.prepared import PrepareSettings, load_prepare_settings
+from evenreel.adaptation.titan import (
+    AdaptSettings,
+    CounterfactualSettings,
+    MatchSettings,
+    SafetySettings,
+    learnable,
+    load_settings,
+    naive,
+    shipped_settings,
+)
+from evenreel.adaptation.titan_correction import CausalSettings, FitSettings
 from evenreel.errors import UsageError
 from evenreel.matchers.wti import Wti, WtiSettings
 from evenreel.training.recipe.files import settings_text

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import evenreel
-from evenreel.adaptation.zero_shot import FRAMES, zero_shot
+from evenreel.adaptation.stream import FRAMES, zero_shot
 from evenreel.checkpoint import EncoderNote, Inputs
 from evenreel.cli.adapt.library import library_stream
 from evenreel.cli.text_lines import queries_of

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from evenreel.adaptation.preparing import PrepareSettings
+from evenreel.adaptation.prepared import PrepareSettings
 from evenreel.cli.app import command_of
 from evenreel.cli.corpus.edited_clips import ClipChange
 from evenreel.cli.elements.command import KAPPA, ElementsOptions

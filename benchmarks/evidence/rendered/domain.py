@@ -35,11 +35,9 @@ from benchmarks.evidence.rendered.worlds import (
 )
 from benchmarks.evidence.rows import BASELINE, Evidence, Place, Row, Size
 from benchmarks.evidence.trainings import learned_by_likeness
-from evenreel.adaptation.preparing import FoundConfounders, PrepareSettings, confounders_of
-from evenreel.adaptation.resources import text_reader
-from evenreel.adaptation.settings_files import load_settings
-from evenreel.adaptation.stream import EncodeTexts, QueryStream, taken
-from evenreel.adaptation.titan.matching import MatchSettings
+from evenreel.adaptation.prepared import FoundConfounders, PrepareSettings, confounders_of
+from evenreel.adaptation.stream import EncodeTexts, QueryStream, taken, text_reader
+from evenreel.adaptation.titan import MatchSettings, load_settings
 from evenreel.encoders import load_encoder
 from evenreel.evaluation.rescoring import sinkhorn_norm
 from evenreel.features.scene_elements import EmbeddedDictionary, embed

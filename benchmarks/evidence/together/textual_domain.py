@@ -32,10 +32,10 @@ from benchmarks.evidence.trainings import (
 from benchmarks.worlds.annotators import draw_annotators
 from benchmarks.worlds.together import draw_annotators_and_domains
 from evenreel.adaptation.adapted import TestTimeMatcher
-from evenreel.adaptation.resources import resources_of
+from evenreel.adaptation.prepared import resources_of
 from evenreel.adaptation.run import adapt
-from evenreel.adaptation.settings_files import load_settings
 from evenreel.adaptation.stream import QueryStream
+from evenreel.adaptation.titan import load_settings
 from evenreel.debias.habits import HabitRemoval, habit_directions
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.cells import Figures

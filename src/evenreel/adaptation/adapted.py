@@ -3,41 +3,129 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from evenreel.adaptation.drift import Drift, drift_of, mean_shift
-from evenreel.adaptation.learning import Learner, learnable
-from evenreel.adaptation.quality import Quality, QualityVerdict, compared, of_both, quality
-from evenreel.adaptation.report import AdaptationStep
-from evenreel.adaptation.rotation import caption_map, labelled_rotation, rotate_captions
-from evenreel.adaptation.settings import AdaptSettings
-from evenreel.adaptation.stream import QueryStream, check_sentences, joined, taken
-from evenreel.adaptation.titan.pseudo_labels import (
+from evenreel.adaptation.baselines import SourceStatistics
+from evenreel.adaptation.matching import caption_map, labelled_rotation, rotate_captions
+from evenreel.adaptation.safety import Drift, Quality, QualityVerdict, compared, drift_of, mean_shift, quality
+from evenreel.adaptation.stream import (
+    EncodeTexts,
+    QueryStream,
+    caption_vectors,
+    check_sentences,
+    clip_vectors,
+    joined,
+    taken,
+)
+from evenreel.adaptation.titan import (
+    AdaptSettings,
     ClipGallery,
+    LabelRank,
+    Learner,
     PseudoPairs,
     QueryWindow,
-    Resources,
+    StreamResources,
+    UnpairedLoss,
+    learnable,
     pseudo_pairs,
     scored,
-    vectors_of,
 )
-from evenreel.adaptation.vectors import video_vectors
+from evenreel.adaptation.titan_correction import CausalCorrection, TargetStage
 from evenreel.arrays import Indices
+from evenreel.errors import UsageError
 from evenreel.evaluation.concentration import balance
-from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, to_device, video_batch
+from evenreel.language.tokens import Tagger
+from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.scoring import encode_videos
 from evenreel.progress import Progress
-from evenreel.similarity.tiles import device_of, evaluating
 from evenreel.types import FloatArray, TextFeatures, VideoFeatures
 
-AT_ONCE = 256
-"""Clips that become vectors at a time."""
+
+@dataclass(frozen=True, eq=False)
+class Resources:
+    """Resources of pseudo-labelling besides the model and the queries.
+
+    Attributes:
+        encode: function that encodes counterfactual captions as features.
+        tagger: tagger that finds nouns, verbs and adjectives of queries.
+        correction: bias correction of the source checkpoint; a copy of it is trained on the stream.
+        confounders: (N, d) confounders of the target's clips.
+        statistics: moments of the source's captions and clips, for the drift test.
+        objective: function that makes the loss of a baseline, anew for each stream.
+    """
+
+    encode: EncodeTexts | None = None
+    tagger: Tagger | None = None
+    correction: CausalCorrection | None = None
+    confounders: Tensor | None = None
+    statistics: SourceStatistics | None = None
+    objective: Callable[[], UnpairedLoss] | None = None
+
+    def for_stream(self, settings: AdaptSettings) -> StreamResources:
+        """Make the resources of one stream, copies of the parts that learn included."""
+        stage = None
+        if self.correction is not None and self.confounders is not None:
+            fit = replace(settings.causal_fit, seed=settings.seed + settings.causal_fit.seed)
+            stage = TargetStage(self.correction, self.confounders, fit)
+        return StreamResources(self.encode, self.tagger, stage, None if self.objective is None else self.objective())
+
+    def check(self, settings: AdaptSettings) -> None:
+        """Check that every resource that the settings need is there."""
+        if settings.objective in ("ttt", "ttt_flow") and self.objective is None:
+            raise UsageError(
+                f"The source checkpoint carries nothing for {settings.objective}; make it with `evenreel prepare "
+                "CHECKPOINT CORPUS`."
+            )
+        if settings.objective != "pseudo_labels":
+            return
+        if settings.counterfactuals is not None and (self.encode is None or self.tagger is None):
+            raise UsageError(
+                "Counterfactual captions have to be read by the text tower of the features, which is not given; give "
+                "it, or set counterfactuals to null."
+            )
+        if settings.causal and (self.correction is None or self.confounders is None):
+            raise UsageError(
+                "The checkpoint carries no bias correction; make one with `evenreel prepare CHECKPOINT CORPUS`, or set "
+                "causal to false."
+            )
+
+
+@dataclass(frozen=True)
+class AdaptationStep:
+    """One step of adaptation: a batch of a stream (online), or a pass through all of it (offline).
+
+    Attributes:
+        number: number of the step, from 1.
+        queries: number of queries labelled.
+        pairs: number of pseudo-labels that were trained on, counterfactual captions included.
+        counterfactual: number of captions from which an over-attended word was removed.
+        coverage: share of the gallery's clips, 0 to 1, that are the pseudo clip of a query.
+        gini: Gini coefficient of the number of matches a clip, 0 where all have as many.
+        loss: mean loss over the batches, by the name of the term.
+        labels: (id of a query, id of its pseudo clip) before any was left out, without counterfactual captions.
+        verdict: adapted model against the source, on queries that it was not trained on; None where not measured.
+        served: `adapted` or `source`, the model that is served from here on.
+        label_rank: rank of the pseudo-labels among their candidates before and after the target stage of the bias
+            correction, counterfactual captions included; None without it.
+    """
+
+    number: int
+    queries: int
+    pairs: int = 0
+    counterfactual: int = 0
+    coverage: float | None = None
+    gini: float | None = None
+    loss: dict[str, float] = field(default_factory=dict)
+    labels: tuple[tuple[str, str], ...] = ()
+    verdict: QualityVerdict | None = None
+    served: str = "adapted"
+    label_rank: LabelRank | None = None
 
 
 class TestTimeMatcher(nn.Module):
@@ -302,16 +390,6 @@ def gallery_of(matcher: Any, videos: VideoFeatures, *, vectors: bool) -> ClipGal
         vectors: whether to compute a vector (V, D) for each clip too.
     """
     return ClipGallery(encode_videos(matcher, videos), _vectors(matcher, videos) if vectors else None)
-
-
-def _vectors(matcher: Any, videos: VideoFeatures) -> Tensor:
-    starts = range(0, len(videos.ids), AT_ONCE)
-    with torch.no_grad(), evaluating(matcher):
-        parts = [
-            video_vectors(matcher, to_device(video_batch(videos, slice(start, start + AT_ONCE)), device_of(matcher)))
-            for start in starts
-        ]
-    return torch.cat(parts).cpu()
 
 
 def _frozen(matcher: Any) -> Any:

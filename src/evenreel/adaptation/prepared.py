@@ -6,36 +6,85 @@ the arrays. Both are written beside their place first, so that the folder is the
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from evenreel.adaptation.baselines.ttt import SourceStatistics, statistics_of
-from evenreel.adaptation.baselines.ttt_flow import Flow, flow_of
-from evenreel.adaptation.titan.causal import CausalCorrection, CausalSettings, check_length
-from evenreel.adaptation.titan.confounders import COUNT, frame_confounders, phrase_confounders
-from evenreel.checkpoint.config_file import CONFIG, read_config
-from evenreel.checkpoint.records import SOURCE
+from evenreel.adaptation.adapted import Resources
+from evenreel.adaptation.baselines import (
+    Flow,
+    FlowObjective,
+    FlowSettings,
+    SourceStatistics,
+    TTTObjective,
+    TTTSettings,
+    fit_flow,
+    flow_of,
+    nll_per_number,
+    source_statistics,
+    statistics_of,
+)
+from evenreel.adaptation.stream import (
+    EncodeTexts,
+    RememberingTagger,
+    text_vectors,
+    video_vectors,
+)
+from evenreel.adaptation.titan import _WHAT, AdaptSettings, UnpairedLoss, _with
+from evenreel.adaptation.titan_correction import (
+    COUNT,
+    CausalCorrection,
+    CausalSettings,
+    FitSettings,
+    check_length,
+    correction_recall,
+    fit_source,
+    frame_confounders,
+    new_correction,
+    pair_accuracy,
+    phrase_confounders,
+)
+from evenreel.arrays import slices
+from evenreel.checkpoint.config_file import CONFIG, WEIGHTS, read_config
+from evenreel.checkpoint.loading import load_matcher
+from evenreel.checkpoint.records import ADAPTATION, BEFORE, SOURCE, Pretrained
+from evenreel.checkpoint.saving import check_free, save_pretrained
+from evenreel.config import MOST_BITS, check_settings, whole
 from evenreel.documents import brief, parse_json
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.files import replacing_folder
 from evenreel.language.scene_dictionary import SceneDictionary
-from evenreel.types import FloatArray, VideoFeatures
+from evenreel.language.tokens import Tagger
+from evenreel.matchers.batches import text_batch, to_device, video_batch
+from evenreel.matchers.lengths import check_lengths, check_texts, check_videos
+from evenreel.matchers.matcher import Matcher
+from evenreel.progress import Progress
+from evenreel.similarity.tiles import device_of, evaluating
+from evenreel.training.data.pairs import Pairs
+from evenreel.training.recipe.files import changed, read_changed, read_settings
+from evenreel.training.recipe.recipe import RecipeError
+from evenreel.types import FloatArray, TextFeatures, VideoFeatures
 from evenreel.version import __version__
 
 FORMAT = 1
 """Version of the layout; a reader refuses a larger one. 1: the first."""
 
+
 ARRAYS = "prepared.safetensors"
 
+
 AGAIN = "make it again with `evenreel prepare`"
+
 
 Kind = Literal["elements", "kmeans", "file"]
 
@@ -275,3 +324,334 @@ def _dictionary(record: Mapping[str, Any] | None, tensors: Mapping[str, Tensor])
     encoder_id, weights_hash = parts.pop("encoder_id"), parts.pop("weights_hash")
     entities, activities = (tensors[kind].numpy() for kind in ("entities", "activities"))
     return EmbeddedDictionary(SceneDictionary(**parts), entities, activities, encoder_id, weights_hash)
+
+
+AT_ONCE = 512
+"""Captions, or clips, that become vectors at a time."""
+
+
+Bar = Callable[[str], AbstractContextManager[Progress]]
+"""What a stage is called -> a block in which the share that is done is told."""
+
+
+@dataclass(frozen=True, eq=False)
+class SourceSplit:
+    """Features and pairs of a split of the source.
+
+    Attributes:
+        texts: features of its captions.
+        videos: features of its clips.
+        pairs: pairs of a caption and its clip, as rows of both.
+    """
+
+    texts: TextFeatures
+    videos: VideoFeatures
+    pairs: Pairs
+
+
+class UnitVectors(NamedTuple):
+    """Unit vectors of captions (Q, D) and clips (V, D), on the matcher's device."""
+
+    q: Tensor
+    v: Tensor
+
+
+class FoundConfounders(NamedTuple):
+    """Confounders of a source: what its clips tend to show.
+
+    Attributes:
+        kind: method by which they were found.
+        vectors: (N, d) vectors of the confounders.
+        names: names of the confounders, if any.
+        dictionary: dictionary that they were chosen from, where there is one.
+    """
+
+    kind: Kind
+    vectors: FloatArray
+    names: tuple[str, ...] = ()
+    dictionary: EmbeddedDictionary | None = None
+
+
+@dataclass(frozen=True)
+class PrepareSettings:
+    """Settings of preparing a source for test-time training.
+
+    Attributes:
+        causal: settings of the bias correction.
+        causal_fit: settings of training its source stage; adaptation has some of the same name for the target stage.
+        flow: settings of the flows of TTTFlow.
+        seed: random seed of all parts; the seeds of `causal_fit` and `flow` are added to it.
+
+    Raises:
+        UsageError: the seed is not a whole number of at least 0.
+    """
+
+    causal: CausalSettings = field(default_factory=CausalSettings)
+    causal_fit: FitSettings = field(default_factory=FitSettings)
+    flow: FlowSettings = field(default_factory=FlowSettings)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_settings("preparation", self, {"seed": whole(0, MOST_BITS)})
+
+
+@contextlib.contextmanager
+def _silent(stage: str) -> Iterator[Progress]:
+    yield lambda share: None
+
+
+def confounders_of(
+    videos: VideoFeatures, dictionary: EmbeddedDictionary | None = None, count: int = COUNT, seed: int = 0
+) -> FoundConfounders:
+    """Find confounders of the source's clips: phrases of a scene dictionary, or cluster centres of frames without one.
+
+    Args:
+        videos: features of the clips.
+        dictionary: dictionary with vectors of its phrases; None for cluster centres.
+        count: number of confounders.
+        seed: seed of the clusters.
+    """
+    if dictionary is None:
+        return FoundConfounders("kmeans", frame_confounders(videos, count, seed))
+    phrases = phrase_confounders(videos, dictionary, count)
+    return FoundConfounders("elements", phrases.vectors, phrases.names, dictionary)
+
+
+def prepare(
+    matcher: Matcher,
+    source: SourceSplit,
+    confounders: FoundConfounders,
+    settings: PrepareSettings | None = None,
+    validation: SourceSplit | None = None,
+    bar: Bar = _silent,
+) -> PreparedSource:
+    """Prepare a source for test-time training: fit the bias correction, moments and flows; the matcher stays as it is.
+
+    Args:
+        matcher: the source matcher, on the device where the work is to be done.
+        source: split that it was trained on.
+        confounders: confounders of its clips.
+        settings: settings of the fits.
+        validation: split to measure the correction on; None for none.
+        bar: shows the progress of each stage.
+
+    Raises:
+        UsageError: the matcher takes no features of captions; a caption or clip is not one that it can take; there are
+            too few, or of one clip only.
+    """
+    settings = settings or PrepareSettings()
+    measured = None if validation is None else split_vectors(matcher, validation, bar)
+    vectors = split_vectors(matcher, source, bar)
+    statistics = source_statistics(vectors.q, vectors.v)
+    seed, device = settings.seed, vectors.q.device
+    fit = replace(settings.causal_fit, seed=seed + settings.causal_fit.seed)
+    flow = replace(settings.flow, seed=seed + settings.flow.seed)
+    correction = new_correction(vectors.q.shape[1], torch.from_numpy(confounders.vectors), settings.causal, seed)
+    if validation is not None and measured is not None:  # what cannot be measured on is refused before the long part
+        pair_accuracy(correction.to(device), *measured, validation.pairs, of="validation split")
+    with bar("learning to tell pairs apart") as progress:
+        figures = fit_source(correction.to(device), *vectors, source.pairs, fit, progress)
+    flows, more = _flows(vectors, flow, bar)
+    figures |= more
+    if validation is not None and measured is not None:
+        figures |= _measured(correction, measured, validation.pairs)
+    note = Note(
+        captions=len(source.texts.ids),
+        clips=len(source.videos.ids),
+        confounders=confounders.kind,
+        names=confounders.names,
+        seed=seed,
+        figures=figures,
+    )
+    return PreparedSource(correction.cpu(), statistics, flows, confounders.dictionary, note)
+
+
+def split_vectors(matcher: Matcher, part: SourceSplit, bar: Bar = _silent) -> UnitVectors:
+    """Compute the unit vectors of all captions and clips of a split, without gradients.
+
+    Raises:
+        UsageError: a caption or clip is not one that the matcher can take.
+    """
+    texts, videos, device = part.texts, part.videos, device_of(matcher)
+    check_lengths(matcher, texts, videos)
+    made: tuple[list[Tensor], list[Tensor]] = ([], [])
+    stages = ("vectors of captions", "vectors of clips")
+    with torch.no_grad(), evaluating(matcher):
+        with bar(stages[0]) as progress:
+            for rows in slices(len(texts.ids), AT_ONCE):
+                batch = text_batch(texts, rows)
+                check_texts(matcher, batch)
+                made[0].append(text_vectors(matcher, to_device(batch, device)))
+                progress(rows.stop / len(texts.ids))
+        with bar(stages[1]) as progress:
+            for rows in slices(len(videos.ids), AT_ONCE):
+                clips = video_batch(videos, rows)
+                check_videos(matcher, clips)
+                made[1].append(video_vectors(matcher, to_device(clips, device)))
+                progress(rows.stop / len(videos.ids))
+    return UnitVectors(torch.cat(made[0]), torch.cat(made[1]))
+
+
+def _measured(correction: CausalCorrection, vectors: UnitVectors, pairs: Pairs) -> dict[str, float]:
+    """Measure a correction on the pairs of a split."""
+    verdicts, firsts = (
+        pair_accuracy(correction, *vectors, pairs)._asdict(),
+        correction_recall(correction, *vectors, pairs)._asdict(),
+    )
+    return {
+        f"{part}_{name}": float(value)
+        for part, found in (("validation", verdicts), ("first", firsts))
+        for name, value in found.items()
+    }
+
+
+def _flows(vectors: UnitVectors, settings: FlowSettings, bar: Bar) -> tuple[Flows, dict[str, float]]:
+    """Flows on the CPU, and what a number costs under each and under independent Gaussians, on the source itself."""
+    made: list[Flow] = []
+    figures: dict[str, float] = {}
+    for name, rows in zip(("text", "video"), vectors, strict=True):
+        with bar(f"fitting a flow ({name})"):
+            flow = fit_flow(rows, settings)
+        plain = Flow(rows.shape[1], layers=0, hidden=1).to(rows.device)
+        plain.mean.copy_(flow.mean)
+        plain.scale.copy_(flow.scale)
+        with torch.no_grad():
+            figures |= {
+                f"flow_{name}": nll_per_number(flow, rows[: 8 * AT_ONCE]).item(),
+                f"gaussian_{name}": nll_per_number(plain, rows[: 8 * AT_ONCE]).item(),
+            }
+        made.append(flow.cpu())
+    return Flows(*made), figures
+
+
+def load_prepare_settings(path: Path | None = None, changes: Sequence[str] = ()) -> PrepareSettings:
+    """Load the settings of `evenreel prepare` from a YAML file.
+
+    Args:
+        path: a YAML file; None for the defaults.
+        changes: settings that replace those of the file, each `place=value`, for example `causal_fit.lr=0.001`.
+
+    Raises:
+        RecipeError: there is no such file, it is no YAML, has an unknown key, or a value of another type or out of its
+            range.
+    """
+    from evenreel.adaptation.preparing import PrepareSettings
+
+    values = changed({}, changes) if path is None else read_changed(path, changes, _WHAT)
+    try:
+        return read_settings(PrepareSettings, values)
+    except RecipeError as error:
+        named = _WHAT if path is None else f"{_WHAT} {path}"
+        raise RecipeError(f"The {named}{_with(changes)} cannot be followed:", *error.args) from error
+
+
+def resources_of(
+    prepared: PreparedSource | None,
+    videos: VideoFeatures,
+    settings: AdaptSettings,
+    encode: EncodeTexts | None = None,
+    tagger: Tagger | None = None,
+    *,
+    confounders: FloatArray | None = None,
+) -> Resources:
+    """Collect the resources that test-time training needs, where they exist; `Resources.check` names missing ones.
+
+    Args:
+        prepared: prepared data of the source checkpoint; None for none.
+        videos: features of the target's clips, to find their confounders.
+        settings: settings of the adaptation.
+        encode: function that encodes counterfactual captions (`text_reader`), where there are any (`reads_captions`).
+        tagger: tagger of the words of queries.
+        confounders: (N, d) confounders of the target; None to find them.
+
+    Raises:
+        UsageError: the confounders of the target cannot be found as those of the source were.
+    """
+    remembering = None if tagger is None else RememberingTagger(tagger)
+    if prepared is None:
+        return Resources(encode, remembering)
+    corrects = settings.causal and settings.objective == "pseudo_labels" and prepared.correction is not None
+    return Resources(
+        encode,
+        remembering,
+        prepared.correction if corrects else None,
+        prepared.target_confounders(videos, confounders) if corrects else None,
+        prepared.statistics,
+        _objective(prepared, settings),
+    )
+
+
+def reads_captions(settings: AdaptSettings) -> bool:
+    """Return whether the settings make counterfactual captions, which a text tower has to encode."""
+    return settings.objective == "pseudo_labels" and settings.counterfactuals is not None
+
+
+def _objective(prepared: PreparedSource, settings: AdaptSettings) -> Callable[[], UnpairedLoss] | None:
+    """What makes the loss of a baseline; None where it was not prepared for, or none is asked for."""
+    statistics, flows = prepared.statistics, prepared.flows
+    if settings.objective == "ttt" and statistics is not None:
+        return lambda: TTTObjective(statistics, TTTSettings(), torch.Generator().manual_seed(settings.seed))
+    if settings.objective == "ttt_flow" and flows is not None:
+        return lambda: FlowObjective(flows.text, flows.video)
+    return None
+
+
+def save_adapted(
+    folder: Path,
+    pretrained: Pretrained,
+    records: Mapping[str, str],
+    *,
+    source: Path | None = None,
+    in_place: bool = False,
+) -> None:
+    """Save an adapted matcher as a checkpoint of its own, or in place of the one it was made from.
+
+    The prepared data of the source are copied along for further adaptations, and stay those of the source.
+
+    Args:
+        folder: folder to write.
+        pretrained: the adapted matcher, its specification and its origin.
+        records: texts of the files in the folder `adaptation`, by file name.
+        source: checkpoint that it was adapted from; None where it was not loaded from one.
+        in_place: whether `folder` is that checkpoint, which is then moved into the folder `before` of the new one.
+
+    Raises:
+        CheckpointError: the folder holds other things, what was prepared is damaged, or the disk refuses.
+    """
+    if not in_place:
+        check_free(folder)
+    prepared = None if source is None else load_prepared(source)
+    try:
+        with replacing_folder(folder) as part:
+            save_pretrained(part, pretrained, loaded_from=source)
+            if prepared is not None:
+                save_prepared(part, prepared)
+            (part / ADAPTATION).mkdir()
+            for name, words in records.items():
+                (part / ADAPTATION / name).write_text(words, encoding="utf-8", errors="backslashreplace")
+            if in_place:
+                shutil.copytree(folder, part / BEFORE)
+    except OSError as error:
+        raise CheckpointError(f"The checkpoint {folder} cannot be written: {error.strerror or error}.") from error
+
+
+def undo(folder: Path) -> None:
+    """Restore a checkpoint that was adapted in place, with all its files.
+
+    Raises:
+        CheckpointError: the folder is no checkpoint, was not adapted in place, its copy is damaged, or the disk
+            refuses.
+    """
+    before = folder / BEFORE
+    if not all((folder / name).is_file() for name in (CONFIG, WEIGHTS)):
+        raise CheckpointError(f"{folder} is no folder of a checkpoint, so there is nothing to undo.")
+    if not before.is_dir():
+        raise CheckpointError(
+            f"{folder} was not adapted in place (it has no folder {BEFORE}), so there is nothing to undo."
+        )
+    load_matcher(before)
+    try:
+        with replacing_folder(folder) as part:
+            shutil.copytree(before, part, dirs_exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(f"{folder} cannot be put back: {error.strerror or error}.") from error

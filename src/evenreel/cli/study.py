@@ -271,7 +271,7 @@ def _with_recipe(
     call: _Call, sources: StudySources, settings: StudySettings, choice: RecipeChoice
 ) -> tuple[StudySources, StudySettings]:
     """What is trained, or how is learned at test time, and what has to be read for it."""
-    from evenreel.adaptation.settings_files import load_settings
+    from evenreel.adaptation.titan import load_settings
     from evenreel.papers import TrainingSettings, study_recipe
     from evenreel.papers.engine.sources import SelectingSources, TrainingSources
     from evenreel.papers.engine.towers import check_towers

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.adaptation.baselines.normalised import StreamNorm
+from evenreel.adaptation.baselines import StreamNorm
 from evenreel.errors import UsageError
 from evenreel.evaluation.rescoring import nearest_neighbour_norm, querybank_norm
 from evenreel.types import FloatArray, Scores

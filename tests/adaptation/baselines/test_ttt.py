@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from evenreel.adaptation.baselines.ttt import (
+from evenreel.adaptation.baselines import (
     TTTObjective,
     TTTSettings,
     VectorQueue,
@@ -27,7 +27,7 @@ from evenreel.adaptation.baselines.ttt import (
     source_statistics,
     statistics_of,
 )
-from evenreel.adaptation.vectors import text_vectors, video_vectors
+from evenreel.adaptation.stream import text_vectors, video_vectors
 from evenreel.errors import UsageError
 from tests.adaptation.shifted import SIZE, adapted, clips, sayings, source_vectors, turn
 from tests.matchers.examples import DIMENSION, captions, small, text_rows, trained, video_rows, videos

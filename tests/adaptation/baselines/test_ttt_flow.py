@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 from torch import Tensor
 
-from evenreel.adaptation.baselines.ttt_flow import Flow, FlowObjective, FlowSettings, fit_flow, flow_of, nll_per_number
-from evenreel.adaptation.vectors import text_vectors, video_vectors
+from evenreel.adaptation.baselines import Flow, FlowObjective, FlowSettings, fit_flow, flow_of, nll_per_number
+from evenreel.adaptation.stream import text_vectors, video_vectors
 from evenreel.errors import UsageError
 from tests.adaptation.shifted import adapted, clips, sayings, source_vectors, turn
 from tests.matchers.examples import DIMENSION, captions, disturb, small, trained, videos

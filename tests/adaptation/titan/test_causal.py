@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.adaptation.titan.causal import COSINE_SCALE, CausalCorrection, CausalSettings
-from evenreel.adaptation.titan.causal_training import new_correction
+from evenreel.adaptation.titan_correction import COSINE_SCALE, CausalCorrection, CausalSettings, new_correction
 from evenreel.errors import UsageError
 
 D = 6

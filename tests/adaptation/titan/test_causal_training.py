@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from evenreel.adaptation.settings import FitSettings
 from evenreel.adaptation.titan import causal_training
-from evenreel.adaptation.titan.causal import CausalCorrection, CausalSettings
-from evenreel.adaptation.titan.causal_training import (
+from evenreel.adaptation.titan_correction import (
+    CausalCorrection,
+    CausalSettings,
+    FitSettings,
     TargetStage,
     choose,
     correction_recall,

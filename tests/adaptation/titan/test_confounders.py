@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 from safetensors.torch import save_file as torch_file
 
 from evenreel.adaptation.titan import confounders
-from evenreel.adaptation.titan.confounders import frame_confounders, phrase_confounders, read_confounders
+from evenreel.adaptation.titan_correction import frame_confounders, phrase_confounders, read_confounders
 from evenreel.errors import UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.language.scene_dictionary import SceneDictionary

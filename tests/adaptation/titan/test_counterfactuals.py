@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.adaptation.titan.counterfactuals import (
+from evenreel.adaptation.titan import (
     Counterfactual,
     CounterfactualSettings,
     OverAttended,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import rankdata
 
-from evenreel.adaptation.titan import matching
-from evenreel.adaptation.titan.matching import Match, MatchSettings, one_way, rank_sums, rematch, transport_plan
+from evenreel.adaptation.matching import one_way, transport_plan
+from evenreel.adaptation.titan import Match, MatchSettings, matching, rank_sums, rematch
 from evenreel.errors import ScoresError
 
 Table = np.ndarray

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from evenreel.adaptation.titan.causal_training import TargetStage, choose, judged, label_rank
-from evenreel.adaptation.titan.matching import rank_sums
-from evenreel.adaptation.vectors import text_vectors, video_vectors
+from evenreel.adaptation.stream import text_vectors, video_vectors
+from evenreel.adaptation.titan import rank_sums
+from evenreel.adaptation.titan_correction import TargetStage, choose, judged, label_rank
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import text_batch, video_batch
 from evenreel.matchers.scoring import matcher_scores

@@ -18,7 +18,7 @@ from evenreel.errors import CheckpointError, UsageError
 from evenreel.provenance import Provenance, provenance_of
 
 if TYPE_CHECKING:
-    from evenreel.adaptation.settings import AdaptSettings
+    from evenreel.adaptation.titan import AdaptSettings
     from evenreel.cli.adapt.inputs import Given
     from evenreel.cli.adapt.results import AdaptOutcome
 
@@ -45,7 +45,7 @@ def adapt(
         return
     files.check()
     source.check(files.scores)
-    from evenreel.adaptation.settings_files import load_settings
+    from evenreel.adaptation.titan import load_settings
     from evenreel.cli.adapt.inputs import matcher_named, read_corpus, read_library
     from evenreel.cli.adapt.results import write
     from evenreel.cli.adapt.show import show
@@ -71,10 +71,10 @@ def _adapted(
 ) -> AdaptOutcome:
     """What was learned, with the scores where they are kept."""
     from evenreel.adaptation.adapted import TestTimeMatcher
-    from evenreel.adaptation.changes import changes_of
-    from evenreel.adaptation.resources import resources_of
+    from evenreel.adaptation.prepared import resources_of
     from evenreel.adaptation.run import adapt as adapt_stream
-    from evenreel.adaptation.titan.confounders import read_confounders
+    from evenreel.adaptation.run import changes_of
+    from evenreel.adaptation.titan_correction import read_confounders
     from evenreel.cli.adapt.results import AdaptOutcome
     from evenreel.language import load_tagger
 
@@ -135,7 +135,7 @@ def _own_folder(name: str) -> Path:
 
 def _undo(checkpoint: str, more: bool, as_json: bool) -> None:
     """Put a checkpoint back."""
-    from evenreel.adaptation.keeping import undo
+    from evenreel.adaptation.prepared import undo
 
     if more:
         raise UsageError("--undo puts a checkpoint back and learns nothing; give it with CHECKPOINT alone.")

@@ -7,10 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from evenreel.adaptation.prepared import PreparedSource, load_prepared
-from evenreel.adaptation.resources import reads_captions, text_reader
-from evenreel.adaptation.stream import EncodeTexts, QueryStream
-from evenreel.adaptation.zero_shot import NAME, zero_shot
+from evenreel.adaptation.prepared import PreparedSource, load_prepared, reads_captions
+from evenreel.adaptation.stream import ZERO_SHOT as NAME
+from evenreel.adaptation.stream import EncodeTexts, QueryStream, text_reader, zero_shot
 from evenreel.checkpoint import (
     EncoderNote,
     Pretrained,
@@ -26,7 +25,7 @@ from evenreel.wording import count
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from evenreel.adaptation.settings import AdaptSettings
+    from evenreel.adaptation.titan import AdaptSettings
     from evenreel.cli.adapt.options import AdaptSource
     from evenreel.features import SetAside
     from evenreel.types import Corpus

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.adaptation.resources import text_reader
-from evenreel.adaptation.stream import EncodeTexts, QueryStream
-from evenreel.adaptation.zero_shot import FRAMES, zero_shot
+from evenreel.adaptation.stream import FRAMES, EncodeTexts, QueryStream, text_reader, zero_shot
 from evenreel.checkpoint.records import EncoderNote, Inputs
 from evenreel.errors import UsageError
 from evenreel.library.search.query import readable

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evenreel.adaptation.changes import Changes, record
-from evenreel.adaptation.keeping import save_adapted
-from evenreel.adaptation.page import adaptation_page
+from evenreel.adaptation.prepared import save_adapted
+from evenreel.adaptation.run import Changes, adaptation_page, record
 from evenreel.checkpoint import Pretrained
 from evenreel.cli.adapt.inputs import Given
 from evenreel.cli.progress import share_bar
@@ -19,7 +18,7 @@ from evenreel.training.recipe.files import settings_text
 
 if TYPE_CHECKING:
     from evenreel.adaptation.run import Adaptation
-    from evenreel.adaptation.settings import AdaptSettings
+    from evenreel.adaptation.titan import AdaptSettings
     from evenreel.cli.adapt.options import AdaptFiles
 
 JSON, PAGE = "report.json", "report.html"

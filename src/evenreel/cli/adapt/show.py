@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evenreel.adaptation.page import interval_text
+from evenreel.adaptation.run import interval_text
 from evenreel.cli.adapt.results import AdaptOutcome, Written
 from evenreel.cli.show_library import WITHOUT, console, list_aside, print_json, safe
 from evenreel.wording import count

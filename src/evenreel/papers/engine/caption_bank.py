@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evenreel.adaptation.resources import shortened
+from evenreel.adaptation.stream import shortened
 from evenreel.arrays import Indices
 from evenreel.features import load_text_features
 from evenreel.features.graphs import with_graphs

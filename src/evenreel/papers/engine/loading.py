@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evenreel.adaptation.prepared import load_prepared
-from evenreel.adaptation.resources import text_reader
-from evenreel.adaptation.stream import EncodeTexts
-from evenreel.adaptation.zero_shot import zero_shot
+from evenreel.adaptation.stream import EncodeTexts, text_reader, zero_shot
 from evenreel.checkpoint import Pretrained, checkpoint_folder, load_features_for, load_matcher
 from evenreel.checkpoint.architecture import encodings
 from evenreel.checkpoint.named import named_matcher, names_no_checkpoint

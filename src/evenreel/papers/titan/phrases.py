@@ -16,11 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.adaptation.adapted import TestTimeMatcher
-from evenreel.adaptation.report import LabelRank
-from evenreel.adaptation.settings import AdaptSettings
-from evenreel.adaptation.titan.causal import CausalCorrection
-from evenreel.adaptation.titan.causal_training import judged
-from evenreel.adaptation.titan.pseudo_labels import PseudoPairs, QueryWindow, pseudo_pairs, scored, vectors_of
+from evenreel.adaptation.stream import caption_vectors as vectors_of
+from evenreel.adaptation.titan import AdaptSettings, LabelRank, PseudoPairs, QueryWindow, pseudo_pairs, scored
+from evenreel.adaptation.titan_correction import CausalCorrection, judged
 from evenreel.audits.statistics.means import mean_interval
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval

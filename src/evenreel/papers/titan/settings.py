@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from evenreel.papers.engine.settings import QuerySettings, SeededSettings, StudySettings
 
 if TYPE_CHECKING:
-    from evenreel.adaptation.settings import AdaptSettings
+    from evenreel.adaptation.titan import AdaptSettings
 
 
 def _usual() -> AdaptSettings:
-    from evenreel.adaptation.settings import AdaptSettings
+    from evenreel.adaptation.titan import AdaptSettings
 
     return AdaptSettings()
 

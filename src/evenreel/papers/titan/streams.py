@@ -13,16 +13,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.adaptation.adapted import TestTimeMatcher
-from evenreel.adaptation.baselines.normalised import Rescore, StreamNorm
-from evenreel.adaptation.learning import learnable
-from evenreel.adaptation.report import AdaptReport
-from evenreel.adaptation.resources import RememberingReader, RememberingTagger, reads_captions, resources_of
-from evenreel.adaptation.run import adapt
-from evenreel.adaptation.settings import AdaptSettings
-from evenreel.adaptation.stream import EncodeTexts, QueryStream, taken
-from evenreel.adaptation.titan.causal import CausalCorrection
-from evenreel.adaptation.titan.pseudo_labels import Resources
+from evenreel.adaptation.adapted import Resources, TestTimeMatcher
+from evenreel.adaptation.baselines import Rescore, StreamNorm
+from evenreel.adaptation.prepared import reads_captions, resources_of
+from evenreel.adaptation.run import AdaptReport, adapt
+from evenreel.adaptation.stream import EncodeTexts, QueryStream, RememberingReader, RememberingTagger, taken
+from evenreel.adaptation.titan import AdaptSettings, learnable
+from evenreel.adaptation.titan_correction import CausalCorrection
 from evenreel.arrays import CACHED_BYTES, row_bands
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.evaluation.concentration import balance

@@ -7,13 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evenreel.adaptation.settings import AdaptSettings
-from evenreel.adaptation.titan.counterfactuals import (
-    CounterfactualSettings,
-    counterfactuals,
-    hub_queries,
-    over_attended,
-)
+from evenreel.adaptation.titan import AdaptSettings, CounterfactualSettings, counterfactuals, hub_queries, over_attended
 from evenreel.evaluation import Interval
 from evenreel.evaluation.concentration import balance
 from evenreel.papers.engine.seeds import SeededRuns

@@ -1,39 +1,35 @@
-"""TTT++, a baseline of test-time training: a contrastive task on views, and alignment with the source's moments.
-
-Liu et al., "TTT++: When Does Self-Supervised Test-Time Training Fail or Thrive?", NeurIPS 2021; [21] of TITAN.
-
-Theirs: a contrastive task on two views of each test item (SimCLR, arXiv 2002.05709), plus the distances of the mean and
-of the covariance of features to those of the source, `||mu_s - mu_t||^2 + ||Sigma_s - Sigma_t||_F^2`, summarised once
-after training; a queue of features of earlier batches makes moments of small batches possible, and only the batch in
-hand is learned from. Their released code divides both distances by what batches of the source differ by.
-
-Chosen here, because they adapt a classifier of images and this is retrieval behind towers that stay as they are:
-- theirs is trained on the source with the contrastive task beside the labels; here the task begins at test time;
-- captions and clips have their own moments and their own contrastive task, and nothing says which belong together;
-- features are the unit vectors of `evenreel.adaptation.vectors`, so what learns is the adapter in front of the matcher;
-  their second place of alignment, a head for the contrastive task, has to be trained with the source and is left out;
-- a view of a clip lacks some of its frames and a view of a caption some of its words, see `caption_view`;
-- an item that comes again takes the place of its older vector in the queue, so that a gallery that is shown at every
-  step counts once.
-"""
+"""Baselines"""
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.adaptation.vectors import text_vectors, video_vectors
-from evenreel.config import ABOVE_0, AT_LEAST_0, SHARE, TRUE_OR_FALSE, check_settings, whole
+from evenreel.adaptation.stream import text_vectors, video_vectors
+from evenreel.config import (
+    ABOVE_0,
+    AT_LEAST_0,
+    MOST_BITS,
+    MOST_LAYERS,
+    MOST_SIZE,
+    SHARE,
+    TRUE_OR_FALSE,
+    check_settings,
+    whole,
+)
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch
 from evenreel.matchers.matcher import Matcher
 from evenreel.similarity.pooling import masked_mean
+from evenreel.types import FloatArray
 
 
 class VectorMoments(NamedTuple):
@@ -367,3 +363,337 @@ def _noisy(vectors: Tensor, length: float, generator: torch.Generator) -> Tensor
         return vectors
     noise: Tensor = torch.randn(vectors.shape, generator=generator).to(vectors)
     return vectors + noise * (length / math.sqrt(vectors.shape[-1]))
+
+
+MOST_LOG_SCALE = 2.0
+"""A coupling stretches no number by more than e to the power of this, so that nothing overflows far from the source."""
+
+
+CHECK_EVERY = 25
+"""Steps of fitting between looks at the vectors that are held out."""
+
+
+class Coupling(nn.Module):
+    """Affine coupling layer: y_b = x_b exp(s(x_a)) + t(x_a) (RealNVP, eq. 4 and 5).
+
+    The halves x_a and x_b are the components at even and at odd indices. It starts as the identity.
+    """
+
+    def __init__(self, dimension: int, hidden: int, first: int) -> None:
+        """Build a coupling layer that is the identity.
+
+        Args:
+            dimension: dimension D, at least 2.
+            hidden: units of the layer within.
+            first: 0 to keep numbers at even places, 1 to keep those at odd ones.
+        """
+        super().__init__()
+        self.first = first
+        stay, move = len(range(first, dimension, 2)), len(range(1 - first, dimension, 2))
+        last = nn.Linear(hidden, 2 * move)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        self.net = nn.Sequential(nn.Linear(stay, hidden), nn.SiLU(), last)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Transform vectors x (N, D) to y (N, D); also return the logarithm (N,) of the determinant."""
+        log_scale, shift = self._change(x)
+        return self._joined(x, self._moving(x) * log_scale.exp() + shift), log_scale.sum(1)
+
+    def inverse(self, y: Tensor) -> Tensor:
+        """Invert the transform: vectors y (N, D) to x (N, D)."""
+        log_scale, shift = self._change(y)
+        return self._joined(y, (self._moving(y) - shift) * (-log_scale).exp())
+
+    def _change(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        raw, shift = self.net(x[:, self.first :: 2]).chunk(2, dim=1)
+        return MOST_LOG_SCALE * torch.tanh(raw / MOST_LOG_SCALE), shift
+
+    def _moving(self, x: Tensor) -> Tensor:
+        return x[:, 1 - self.first :: 2]
+
+    def _joined(self, x: Tensor, moved: Tensor) -> Tensor:
+        result = x.clone()
+        result[:, 1 - self.first :: 2] = moved
+        return result
+
+
+class Flow(nn.Module):
+    """Normalising flow: a density of vectors that is standard normal after standardising and coupling layers."""
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, dimension: int, layers: int, hidden: int) -> None:
+        """Build a flow that is the standard normal.
+
+        Args:
+            dimension: dimension D, at least 2.
+            layers: number of couplings.
+            hidden: hidden units of each coupling.
+        """
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(dimension))
+        self.register_buffer("scale", torch.ones(dimension))
+        self.couplings = nn.ModuleList(Coupling(dimension, hidden, layer % 2) for layer in range(layers))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Transform vectors (N, D) to latent ones (N, D), standard normal if the flow fits.
+
+        Returns:
+            The latent vectors, and the logarithms (N,) of the determinant.
+        """
+        z, log_det = (x - self.mean) / self.scale, -self.scale.log().sum().expand(len(x))
+        for coupling in self.couplings:
+            z, change = coupling(z)
+            log_det = log_det + change
+        return z, log_det
+
+    def inverse(self, z: Tensor) -> Tensor:
+        """Transform latent vectors (N, D) back to vectors (N, D)."""
+        for coupling in reversed(self.couplings):
+            z = coupling.inverse(z)  # type: ignore[operator]  # a ModuleList does not say what it holds
+        return z * self.scale + self.mean
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """Compute the log-density (N,) of vectors (N, D), in the flow's own precision.
+
+        >>> Flow(2, layers=0, hidden=1).log_prob(torch.zeros(1, 2))  # minus the logarithm of 2 pi
+        tensor([-1.8379])
+        """
+        z, log_det = self.forward(x.to(self.mean.dtype))
+        return log_det - 0.5 * (z.square() + math.log(2 * math.pi)).sum(1)
+
+
+def flow_of(tensors: Mapping[str, Tensor]) -> Flow:
+    """Rebuild a flow from its `state_dict`; the tensors' shapes give its sizes.
+
+    >>> flow = flow_of(Flow(5, layers=3, hidden=4).state_dict())
+    >>> len(flow.mean), len(flow.couplings)
+    (5, 3)
+    """
+    inner = [name for name in tensors if name.endswith("net.0.weight")]
+    flow = Flow(len(tensors["mean"]), len(inner), len(tensors[inner[0]]) if inner else 1)
+    flow.load_state_dict(dict(tensors))
+    return flow
+
+
+@dataclass(frozen=True)
+class FlowSettings:
+    """Settings of building and fitting a flow.
+
+    Attributes:
+        layers: number of coupling layers; 0 leaves a Gaussian with independent components.
+        hidden: number of hidden units of each layer.
+        steps: steps of Adam, with a learning rate that falls to 0 along a cosine.
+        lr: learning rate at the start.
+        batch: number of vectors a step.
+        noise: standard deviation of the noise that is added to standardised vectors while fitting. Unit vectors lie on
+            a sphere, which has no volume: without noise the flow would fit an ever thinner shell around it, and a small
+            move off the shell would cost more than any shift of domain.
+        held_out: share of the vectors that are held out to find the best step, which is kept; at least two are fitted.
+        seed: seed of weights, batches, noise and held-out vectors.
+    """
+
+    layers: int = 6
+    hidden: int = 128
+    steps: int = 1000
+    lr: float = 1e-3
+    batch: int = 256
+    noise: float = 0.1
+    held_out: float = 0.1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        counts = {
+            "layers": whole(0, MOST_LAYERS),
+            "hidden": whole(1, MOST_SIZE),
+            "steps": whole(0),
+            "batch": whole(1),
+            "seed": whole(0, MOST_BITS),
+        }
+        check_settings("flow", self, counts | {"lr": ABOVE_0, "noise": AT_LEAST_0, "held_out": SHARE})
+
+
+def fit_flow(vectors: Tensor, settings: FlowSettings | None = None) -> Flow:
+    """Fit a normalising flow on vectors of the source; equal seeds on a CPU give equal flows.
+
+    Each component is first standardised to mean 0 and variance 1, so that one noise fits all and training starts at a
+    Gaussian with the source's means and variances.
+
+    Args:
+        vectors: (N, D) vectors of the source, N and D at least 2.
+        settings: settings of the fit; None for the defaults.
+
+    Raises:
+        UsageError: there are too few vectors, they are too short, or no finite numbers.
+    """
+    settings = settings or FlowSettings()
+    _check_vectors(vectors)
+    vectors = vectors.detach().float()
+    generator = torch.Generator().manual_seed(settings.seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        flow = Flow(vectors.shape[1], settings.layers, settings.hidden).to(vectors.device)
+    order = torch.randperm(len(vectors), generator=generator).to(vectors.device)
+    held = vectors[order[: min(int(settings.held_out * len(vectors)), len(vectors) - 2)]]
+    learned = vectors[order[len(held) :]]
+    flow.mean.copy_(learned.mean(0))
+    spread = learned.std(0)
+    # a number that hardly varies would be divided by next to nothing
+    flow.scale.copy_(spread.clamp(min=max(1e-2 * spread.mean().item(), 1e-6)))
+    _fit_couplings(flow, learned, held, settings, generator)
+    return flow.eval()
+
+
+def _fit_couplings(
+    flow: Flow, learned: Tensor, held: Tensor, settings: FlowSettings, generator: torch.Generator
+) -> None:
+    """Minimise the mean negative log-likelihood of noisy vectors, and go back to the best look at those held out."""
+    if not settings.layers or not settings.steps:
+        return
+    optimizer = torch.optim.Adam(flow.parameters(), lr=settings.lr)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=settings.steps)
+    held = _jittered(flow, held, settings.noise, generator)
+    best, kept = nll_per_number(flow, held).item(), copy.deepcopy(flow.state_dict())
+    for step in range(1, settings.steps + 1):
+        rows = torch.randint(len(learned), (min(settings.batch, len(learned)),), generator=generator)
+        batch = _jittered(flow, learned[rows.to(learned.device)], settings.noise, generator)
+        optimizer.zero_grad()
+        loss = nll_per_number(flow, batch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(flow.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        if len(held) and (step % CHECK_EVERY == 0 or step == settings.steps):
+            with torch.no_grad():
+                found = nll_per_number(flow, held).item()
+            if found < best:
+                best, kept = found, copy.deepcopy(flow.state_dict())
+    if len(held):
+        flow.load_state_dict(kept)
+
+
+def nll_per_number(flow: Flow, vectors: Tensor) -> Tensor:
+    """Compute the mean negative log-likelihood of vectors (N, D), divided by D.
+
+    >>> round(nll_per_number(Flow(2, layers=0, hidden=1), torch.zeros(3, 2)).item(), 4)  # half the logarithm of 2 pi
+    0.9189
+    """
+    return -flow.log_prob(vectors).mean() / vectors.shape[1]
+
+
+class FlowObjective:
+    """Loss of TTTFlow on unpaired captions and clips of the target: their negative log-likelihood by frozen flows."""
+
+    def __init__(self, flow_text: Flow, flow_video: Flow) -> None:
+        """Keep frozen copies of the flows.
+
+        Args:
+            flow_text: flow of the source's captions, by the same matcher before it is adapted.
+            flow_video: flow of the source's clips.
+        """
+        self.flow_text = copy.deepcopy(flow_text).requires_grad_(False).eval()
+        self.flow_video = copy.deepcopy(flow_video).requires_grad_(False).eval()
+
+    def __call__(self, matcher: Matcher, text: TextBatch, video: VideoBatch) -> dict[str, Tensor]:
+        """Compute `flow_text` and `flow_video`, the mean negative log-likelihood per number of the vectors.
+
+        Args:
+            matcher: matcher that adapts.
+            text: at least one caption.
+            video: clips, at least one; nothing says which caption describes which.
+
+        Raises:
+            UsageError: the matcher takes no features of captions, has nothing in front that could learn, or makes
+                vectors of another length than the flow's.
+        """
+        of_text, of_video = text_vectors(matcher, text), video_vectors(matcher, video)
+        check_learnable(of_text, of_video)
+        return {"flow_text": _cost(self.flow_text, of_text), "flow_video": _cost(self.flow_video, of_video)}
+
+
+def _cost(flow: Flow, vectors: Tensor) -> Tensor:
+    if vectors.shape[1] != len(flow.mean):
+        raise UsageError(
+            f"The vectors have {vectors.shape[1]} numbers and the source's flow {len(flow.mean)}; prepare the source "
+            "with this checkpoint."
+        )
+    return nll_per_number(flow.to(vectors.device), vectors)
+
+
+def _jittered(flow: Flow, vectors: Tensor, noise: float, generator: torch.Generator) -> Tensor:
+    return vectors + noise * flow.scale * torch.randn(vectors.shape, generator=generator).to(vectors)
+
+
+def _check_vectors(vectors: Tensor) -> None:
+    if vectors.ndim != 2 or len(vectors) < 2 or vectors.shape[1] < 2:
+        raise UsageError(
+            f"The source's vectors have the shape {tuple(vectors.shape)}; a flow needs at least 2 vectors of at least "
+            "2 numbers, and many more to say anything. Prepare with a larger split."
+        )
+    if not vectors.isfinite().all():
+        raise UsageError("Some vectors of the source are NaN or infinite; no flow can be fitted on them.")
+
+
+Rescore = Callable[[FloatArray, FloatArray], FloatArray]
+"""Scores (q, V) of queries and (N, V) of a bank -> corrected scores (q, V)."""
+
+
+class StreamNorm:
+    """Normalisation of each batch of scores (B, V) by the scores of earlier queries, which it keeps as a bank.
+
+    The bank holds scores as they were when their query came. Where the matcher adapts meanwhile, score the queries
+    again and start anew.
+
+    >>> halved = StreamNorm(lambda scores, bank: scores - bank.mean(axis=0), least=2)
+    >>> halved(np.array([[0.5, 0.25], [0.25, 0.5]]))  # nothing came before
+    array([[0.5 , 0.25],
+           [0.25, 0.5 ]])
+    >>> halved(np.array([[1.0, 0.0]]))
+    array([[ 0.625, -0.375]])
+    """
+
+    def __init__(self, rescore: Rescore, *, least: int = 1, most: int = 4096) -> None:
+        """Start with an empty bank.
+
+        Args:
+            rescore: the correction, `querybank_norm` or `nearest_neighbour_norm` for example.
+            least: scores stay as they are until the bank has so many queries; NNN needs as many as its `top`.
+            most: queries in the bank, the latest; it takes 4 x most x V bytes in float32.
+
+        Raises:
+            UsageError: `least` is below 1 or above `most`.
+        """
+        if not 1 <= least <= most:
+            raise UsageError(
+                f"A growing bank of queries was to correct scores from {least:,} queries on and to hold {most:,} at "
+                "most; the first must be at least 1 and no more than the second."
+            )
+        self._rescore, self._least, self._most = rescore, least, most
+        self._bank: FloatArray | None = None
+
+    def __len__(self) -> int:
+        """Count the queries in the bank."""
+        return 0 if self._bank is None else len(self._bank)
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Normalise the scores of a batch, and add them to the bank.
+
+        Args:
+            scores: (q, V) of queries in the order in which they came.
+
+        Returns:
+            (q, V); the scores themselves while the bank is too small.
+
+        Raises:
+            UsageError: the gallery has another number of clips than before.
+        """
+        if self._bank is not None and self._bank.shape[1] != scores.shape[1]:
+            raise UsageError(
+                f"The bank has scores of {self._bank.shape[1]:,} clips and the batch of {scores.shape[1]:,}; start "
+                "a new bank for another gallery."
+            )
+        bank = scores[:0] if self._bank is None else self._bank
+        self._bank = np.concatenate([bank, scores])[-self._most :]
+        return self._rescore(scores, bank) if len(bank) >= self._least else scores
