@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from evenreel.adaptation.drift import Drift, drift_of, mean_shift
 from evenreel.adaptation.learning import Learner, learnable
@@ -30,7 +30,8 @@ from evenreel.adaptation.titan.pseudo_labels import (
 from evenreel.adaptation.vectors import video_vectors
 from evenreel.arrays import Indices
 from evenreel.evaluation.concentration import balance
-from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, to_device, video_batch
+from evenreel.matchers.batches import to_device, video_batch
+from evenreel.matchers.matcher import Wrapper
 from evenreel.matchers.scoring import encode_videos
 from evenreel.progress import Progress
 from evenreel.similarity.tiles import device_of, evaluating
@@ -40,7 +41,7 @@ AT_ONCE = 256
 """Clips that become vectors at a time."""
 
 
-class TestTimeMatcher(nn.Module):
+class TestTimeMatcher(Wrapper):
     """Matcher that adapts to the clips of a gallery and to queries as they come, without ever being given an answer.
 
     It encodes and scores with the model being served: the adapted one, or, with `safety.roll_back`, the source model as
@@ -66,14 +67,13 @@ class TestTimeMatcher(nn.Module):
         settings: AdaptSettings | None = None,
         resources: Resources | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(_frozen(matcher))
         settings, resources = settings or AdaptSettings(), resources or Resources()
         resources.check(settings)
         learnable(matcher, settings.learns, settings.objective)
         if settings.objective == "rotation":
             caption_map(matcher)
         self.settings, self._resources, self._videos = settings, resources, videos
-        self.source: Any = _frozen(matcher)
         drift = settings.safety.drift and resources.statistics is not None
         compared = settings.causal or drift or settings.objective == "rotation"
         self._at_source = gallery_of(self.source, videos, vectors=compared)
@@ -100,15 +100,9 @@ class TestTimeMatcher(nn.Module):
         return self._videos.ids
 
     @property
-    def limits(self) -> Any:
-        """Sizes and kinds of input that the source matcher takes."""
-        return self.source.limits
-
-    @property
-    def logit_scale(self) -> Tensor:
-        """Logit scale of the model that is served."""
-        scale: Tensor = self.served.logit_scale
-        return scale
+    def source(self) -> Any:
+        """The source matcher."""
+        return self.matcher
 
     @property
     def served(self) -> Any:
@@ -126,24 +120,6 @@ class TestTimeMatcher(nn.Module):
         if self._gallery is None:
             self._gallery = gallery_of(self.teacher, self._videos, vectors=self.settings.causal)
         return self._gallery
-
-    def encode_text(self, text: TextBatch) -> Any:
-        """Encode captions with the matcher being served."""
-        return self.served.encode_text(text)
-
-    def encode_video(self, video: VideoBatch) -> Any:
-        """Encode videos with the matcher being served."""
-        return self.served.encode_video(video)
-
-    def score(self, text: Any, video: Any) -> Tensor:
-        """Compute similarities (Q, V) of encoded captions and videos with the matcher being served."""
-        found: Tensor = self.served.score(text, video)
-        return found
-
-    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the loss terms of a batch with the matcher being served."""
-        terms: dict[str, Tensor] = self.served.loss(batch)
-        return terms
 
     def see(self, texts: TextFeatures, sentences: Sequence[str]) -> FloatArray:
         """Score a batch of queries with the gallery's clips, and train on it.

@@ -14,8 +14,7 @@ from evenreel.arrays import Indices
 from evenreel.errors import UsageError
 from evenreel.matchers.adapter import Adapted
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, text_batch, to_device, video_batch
-from evenreel.matchers.contrastive import contrastive
-from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.matcher import Matcher, contrastive
 from evenreel.similarity.tiles import device_of, evaluating
 from evenreel.types import TextFeatures, VideoFeatures
 

@@ -23,8 +23,7 @@ from evenreel.arrays import slices
 from evenreel.config import MOST_BITS, check_settings, whole
 from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.matchers.batches import text_batch, to_device, video_batch
-from evenreel.matchers.lengths import check_lengths, check_texts, check_videos
-from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.matcher import Matcher, check_lengths, check_texts, check_videos
 from evenreel.progress import Progress
 from evenreel.similarity.tiles import device_of, evaluating
 from evenreel.training.data.pairs import Pairs

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from evenreel.debias.source.settings import SourceDebias
 from evenreel.errors import UsageError
 from evenreel.losses import source_hinge, source_neutral
-from evenreel.matchers.batches import Counterparts, PairBatch, TextBatch, VideoBatch
-from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.batches import Counterparts, PairBatch
+from evenreel.matchers.matcher import Matcher, Wrapper
 from evenreel.similarity.states import State, chunks_of
 from evenreel.similarity.tiles import evaluating
 
@@ -45,7 +44,7 @@ the contrastive loss has. So at weight 1 neither outweighs the other, whatever t
 """
 
 
-class Debiased(nn.Module):
+class Debiased(Wrapper):
     """Matcher in training whose loss has a term against a preference for generated clips.
 
     Args:
@@ -55,27 +54,8 @@ class Debiased(nn.Module):
     """
 
     def __init__(self, matcher: Matcher, settings: SourceDebias) -> None:
-        super().__init__()
-        self.matcher = matcher
-        self.limits = matcher.limits
+        super().__init__(matcher)
         self.settings = settings
-
-    @property
-    def logit_scale(self) -> Tensor:
-        """Logit scale of the wrapped matcher."""
-        return self.matcher.logit_scale
-
-    def encode_text(self, text: TextBatch) -> Any:
-        """Encode captions with the wrapped matcher."""
-        return self.matcher.encode_text(text)
-
-    def encode_video(self, video: VideoBatch) -> Any:
-        """Encode videos with the wrapped matcher."""
-        return self.matcher.encode_video(video)
-
-    def score(self, text: Any, video: Any) -> Tensor:
-        """Compute the wrapped matcher's similarities (Q, V)."""
-        return self.matcher.score(text, video)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """Compute the wrapped matcher's loss terms, and the term `source` against a preference for generated clips.
