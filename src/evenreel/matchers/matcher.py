@@ -182,6 +182,12 @@ def logit_scale_at(temperature: float) -> nn.Parameter:
     return nn.Parameter(torch.tensor(-math.log(temperature)))
 
 
+def contrastive(matcher: Matcher, batch: PairBatch) -> dict[str, Tensor]:
+    """Compute the InfoNCE loss of a matcher's scores of a batch, as a dictionary of one term."""
+    scores = matcher.score(matcher.encode_text(batch.text), matcher.encode_video(batch.video))
+    return {"contrastive": info_nce(scores, batch.same, matcher.logit_scale.exp())}
+
+
 class ContrastiveMatcher(nn.Module):
     """Matcher whose loss is the InfoNCE of its scores of a batch; a subclass encodes and scores."""
 
@@ -189,11 +195,11 @@ class ContrastiveMatcher(nn.Module):
     encode_video: Callable[..., Any]
     score: Callable[..., Tensor]
     logit_scale: Tensor
+    limits: Limits
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """Compute the InfoNCE loss of the scores of a batch."""
-        scores = self.score(self.encode_text(batch.text), self.encode_video(batch.video))
-        return {"contrastive": info_nce(scores, batch.same, self.logit_scale.exp())}
+        return contrastive(self, batch)
 
 
 class Wrapper(nn.Module):
