@@ -65,11 +65,7 @@ METHODS = {
         "debias/source", "papers/ghost/p_vector",
         "losses/source_gap", "edits/frame_order",
     ),
-    "TITAN": (
-        "adaptation/titan/*", "losses/mutual_information", "adaptation/adapted", "adaptation/learning",
-        "adaptation/settings", "adaptation/stream", "adaptation/run", "adaptation/preparing", "adaptation/prepared",
-        "adaptation/resources", "adaptation/vectors",
-    ),
+    "TITAN": ("adaptation/titan", "adaptation/titan_correction"),
     "TCD": (
         "features/windows", "features/word_changes", "matchers/tcd/*", "similarity/clues", "similarity/states",
         "losses/calibration",

@@ -20,12 +20,13 @@ from evenreel.adaptation.prepared import (
     PreparedSource,
     PrepareSettings,
     SourceSplit,
+    _silent,
+    _vectors,
     confounders_of,
     load_prepared,
     prepare,
     save_prepared,
 )
-from evenreel.adaptation.prepared import split_vectors as vectors_of
 from evenreel.adaptation.stream import text_vectors, video_vectors
 from evenreel.adaptation.titan_correction import CausalSettings, FitSettings, new_correction
 from evenreel.checkpoint import MatcherSpec, load_matcher, save_pretrained
@@ -98,7 +99,7 @@ def test_it_comes_back_bit_by_bit(prepared: PreparedSource, folder: Path) -> Non
     for name, tensor in prepared.correction.state_dict().items():
         assert torch.equal(tensor, found.correction.state_dict()[name])
     rows = torch.from_numpy(unit(6, DIMENSION, seed=9))
-    assert torch.equal(found.correction.target_logits(rows, rows), prepared.correction.target_logits(rows, rows))
+    assert torch.equal(found.correction.logits(rows, rows), prepared.correction.logits(rows, rows))
     assert found.statistics is not None and prepared.statistics is not None
     for name, tensor in prepared.statistics.tensors().items():
         assert torch.equal(tensor, found.statistics.tensors()[name])
@@ -215,10 +216,10 @@ def test_the_targets_confounders_are_found_as_the_sources_were(prepared: Prepare
 def test_vectors_are_those_of_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     source, matcher = part(11, 5), trained(SPEC).matcher
     monkeypatch.setattr("evenreel.adaptation.prepared.AT_ONCE", 2)
-    found = vectors_of(matcher, source)
-    torch.testing.assert_close(found.q, text_vectors(matcher, text_batch(source.texts)).detach())
-    torch.testing.assert_close(found.v, video_vectors(matcher, video_batch(source.videos)).detach())
-    assert not found.q.requires_grad
+    q, v = _vectors(matcher, source, _silent)
+    torch.testing.assert_close(q, text_vectors(matcher, text_batch(source.texts)).detach())
+    torch.testing.assert_close(v, video_vectors(matcher, video_batch(source.videos)).detach())
+    assert not q.requires_grad
 
 
 def test_preparing_fits_all_and_leaves_the_matcher_alone() -> None:
@@ -237,17 +238,17 @@ def test_preparing_fits_all_and_leaves_the_matcher_alone() -> None:
     assert {"validation_accuracy", "first_cosine", "first_corrected"} <= figures.keys()
     assert all(math.isfinite(value) for value in figures.values())
     assert (made[0].note.captions, made[0].note.clips, made[0].note.seed) == (60, 30, 4)
-    vectors = vectors_of(pretrained.matcher, source)
+    q, _ = _vectors(pretrained.matcher, source, _silent)
     mean = made[0].statistics.text.mean
-    torch.testing.assert_close(mean, vectors.q.mean(0))
+    torch.testing.assert_close(mean, q.mean(0))
     torch.testing.assert_close(torch.linalg.norm(made[0].correction.source, dim=1), torch.ones(4))
-    assert F.cosine_similarity(mean[None], vectors.q).mean() > 0
+    assert F.cosine_similarity(mean[None], q).mean() > 0
 
 
 def test_a_split_that_nothing_can_be_measured_on_is_refused_before_anything_is_fitted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("evenreel.adaptation.preparing.fit_source", lambda *_: pytest.fail("it was fitted"))
+    monkeypatch.setattr("evenreel.adaptation.prepared.fit_source", lambda *_: pytest.fail("it was fitted"))
     source = part(20, 10)
     found = confounders_of(source.videos, None, 4)
     with pytest.raises(UsageError, match="In the validation split every caption describes every clip"):

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from evenreel.errors import UsageError
 from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
-from evenreel.matchers.lengths import check_lengths
-from evenreel.matchers.matcher import Limits
+from evenreel.matchers.matcher import Limits, check_lengths
 from evenreel.matchers.scoring import encode_texts, encode_videos, matcher_scores
 from evenreel.types import VideoFeatures
 from tests.matchers.examples import DIMENSION, captions, read_videos, small, text_features, video_features, videos

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from evenreel.adaptation.baselines import SourceStatistics
 from evenreel.adaptation.matching import caption_map, labelled_rotation, rotate_captions
@@ -41,7 +41,7 @@ from evenreel.arrays import Indices
 from evenreel.errors import UsageError
 from evenreel.evaluation.concentration import balance
 from evenreel.language.tokens import Tagger
-from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
+from evenreel.matchers.matcher import Wrapper
 from evenreel.matchers.scoring import encode_videos
 from evenreel.progress import Progress
 from evenreel.types import FloatArray, TextFeatures, VideoFeatures
@@ -128,7 +128,7 @@ class AdaptationStep:
     label_rank: LabelRank | None = None
 
 
-class TestTimeMatcher(nn.Module):
+class TestTimeMatcher(Wrapper):
     """Matcher that adapts to the clips of a gallery and to queries as they come, without ever being given an answer.
 
     It encodes and scores with the model being served: the adapted one, or, with `safety.roll_back`, the source model as
@@ -154,14 +154,13 @@ class TestTimeMatcher(nn.Module):
         settings: AdaptSettings | None = None,
         resources: Resources | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(_frozen(matcher))
         settings, resources = settings or AdaptSettings(), resources or Resources()
         resources.check(settings)
         learnable(matcher, settings.learns, settings.objective)
         if settings.objective == "rotation":
             caption_map(matcher)
         self.settings, self._resources, self._videos = settings, resources, videos
-        self.source: Any = _frozen(matcher)
         drift = settings.safety.drift and resources.statistics is not None
         compared = settings.causal or drift or settings.objective == "rotation"
         self._at_source = gallery_of(self.source, videos, vectors=compared)
@@ -188,15 +187,9 @@ class TestTimeMatcher(nn.Module):
         return self._videos.ids
 
     @property
-    def limits(self) -> Any:
-        """Sizes and kinds of input that the source matcher takes."""
-        return self.source.limits
-
-    @property
-    def logit_scale(self) -> Tensor:
-        """Logit scale of the model that is served."""
-        scale: Tensor = self.served.logit_scale
-        return scale
+    def source(self) -> Any:
+        """The source matcher."""
+        return self.matcher
 
     @property
     def served(self) -> Any:
@@ -214,24 +207,6 @@ class TestTimeMatcher(nn.Module):
         if self._gallery is None:
             self._gallery = gallery_of(self.teacher, self._videos, vectors=self.settings.causal)
         return self._gallery
-
-    def encode_text(self, text: TextBatch) -> Any:
-        """Encode captions with the matcher being served."""
-        return self.served.encode_text(text)
-
-    def encode_video(self, video: VideoBatch) -> Any:
-        """Encode videos with the matcher being served."""
-        return self.served.encode_video(video)
-
-    def score(self, text: Any, video: Any) -> Tensor:
-        """Compute similarities (Q, V) of encoded captions and videos with the matcher being served."""
-        found: Tensor = self.served.score(text, video)
-        return found
-
-    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the loss terms of a batch with the matcher being served."""
-        terms: dict[str, Tensor] = self.served.loss(batch)
-        return terms
 
     def see(self, texts: TextFeatures, sentences: Sequence[str]) -> FloatArray:
         """Score a batch of queries with the gallery's clips, and train on it.
@@ -256,7 +231,9 @@ class TestTimeMatcher(nn.Module):
 
     def learn(self, stream: QueryStream, progress: Progress = lambda share: None) -> None:
         """Train on all queries of a stream, except those held out to measure quality."""
-        held, learned = self._held_out_split(len(stream.sentences))
+        order = np.random.default_rng([self.settings.seed, 1]).permutation(len(stream.sentences))
+        count = round(self.settings.safety.held_out * len(order))
+        held, learned = np.sort(order[:count]), np.sort(order[count:])
         rounds = [rows for _ in range(self.settings.epochs) for rows in _chunks(learned, self.settings.bank)]
         for done, rows in enumerate(rounds, start=1):
             self._step(_part(stream, rows), np.arange(len(rows)), None)
@@ -286,31 +263,29 @@ class TestTimeMatcher(nn.Module):
             if self.settings.objective == "pseudo_labels":
                 pairs = pseudo_pairs(self.teacher, window, own, self.gallery, self.settings, self._here)
                 kept = pairs.kept(self.settings.safety.keep)
-                step = self._recorded_step(step, pairs, kept)
-                step = replace(step, loss=self._learner.paired(kept.texts, kept.columns, self._videos))
+                loss = self._learner.paired(kept.texts, kept.columns, self._videos)
+                step = replace(self._labelled(step, pairs), pairs=len(kept.columns), loss=loss)
             elif self.settings.objective == "rotation":
                 step = replace(step, loss=self._turned(window))
             else:
-                loss = self._learner.unpaired(taken(window.texts, own), self._videos)
-                step = replace(step, loss=loss)
+                step = replace(step, loss=self._learner.unpaired(taken(window.texts, own), self._videos))
         self.steps.append(step)
         self.steps[-1] = replace(step, served=self._name)
 
     def _turned(self, window: QueryWindow) -> dict[str, float]:
         """Turn captions towards the clips that they are assigned to; how far they went, as a cosine."""
         assert self._at_source.vectors is not None
-        queries, clips = vectors_of(self.student, window.texts).numpy(), self._at_source.vectors.numpy()
+        queries, clips = caption_vectors(self.student, window.texts).numpy(), self._at_source.vectors.numpy()
         rotation = labelled_rotation(queries, clips, self.settings.alike, self.settings.matching.temperature)
         rotate_captions(self.student, rotation)
         self._follow()
         return {"cosine": float(np.trace(rotation)) / len(rotation)}
 
-    def _recorded_step(self, step: AdaptationStep, pairs: PseudoPairs, kept: PseudoPairs) -> AdaptationStep:
+    def _labelled(self, step: AdaptationStep, pairs: PseudoPairs) -> AdaptationStep:
         found = balance(pairs.columns[: pairs.queries], len(self._videos.ids))
         clips = [self._videos.ids[column] for column in pairs.columns[: pairs.queries]]
         return replace(
             step,
-            pairs=len(kept.columns),
             counterfactual=len(pairs.counterfactual),
             coverage=found.coverage,
             gini=found.gini,
@@ -320,19 +295,15 @@ class TestTimeMatcher(nn.Module):
 
     def _follow(self) -> None:
         """Bring the moving average of the weights up to date, after each step of the optimiser."""
-        if not self._clips_stay:
+        # clips stay as they are encoded where captions alone learn; but the map of captions maps texts of windows too
+        captions_alone = self.settings.learns == "text" or self.settings.objective == "rotation"
+        if not captions_alone or (self._videos.on_screen is not None and self.limits.windows):
             self._gallery = None
         if self.teacher is self.student:
             return
         with torch.no_grad():
             for kept, new in zip(self.teacher.parameters(), self.student.parameters(), strict=True):
                 kept.lerp_(new, 1 - self.settings.safety.teacher)
-
-    @property
-    def _clips_stay(self) -> bool:
-        """Whether nothing learns that clips are encoded with; the map of captions maps texts of windows too."""
-        text = self.settings.learns == "text" or self.settings.objective == "rotation"
-        return text and (self._videos.on_screen is None or not self.limits.windows)
 
     def _remember(self, texts: TextFeatures, sentences: tuple[str, ...]) -> Indices:
         """Put queries behind those that were seen, of which the first go where there are too many; their places."""
@@ -345,12 +316,6 @@ class TestTimeMatcher(nn.Module):
         self._seen = QueryWindow(texts, sentences)
         return np.arange(len(sentences) - new, len(sentences))
 
-    def _held_out_split(self, count: int) -> tuple[Indices, Indices]:
-        """Rows of queries that are held out, and of the others."""
-        order = np.random.default_rng([self.settings.seed, 1]).permutation(count)
-        held = round(self.settings.safety.held_out * count)
-        return np.sort(order[:held]), np.sort(order[held:])
-
     def _quality_verdict(self, window: QueryWindow, own: Indices) -> QualityVerdict:
         """Hold the adapted model to the source on queries that it has not learned from, with all earlier such ones."""
         scale = float(self.source.logit_scale.detach().exp())
@@ -358,7 +323,7 @@ class TestTimeMatcher(nn.Module):
         new = quality(scored(self.teacher, window.texts, self.gallery.encoded), scale, rows)
         old = quality(scored(self.source, window.texts, self._at_source.encoded), scale, rows)
         if self._qualities is not None:
-            new, old = of_both(self._qualities[0], new), of_both(self._qualities[1], old)
+            new, old = self._qualities[0].with_more(new), self._qualities[1].with_more(old)
         self._qualities = new, old
         verdict = compared(new, old, self.settings.safety.confidence)
         if self.settings.safety.roll_back:
@@ -373,7 +338,9 @@ class TestTimeMatcher(nn.Module):
         if self.drift is None or (online and not self.drift.found):
             text, video = statistics
             assert self._at_source.vectors is not None
-            captions = mean_shift(vectors_of(self.source, window.texts), int(text.size), text.mean, text.covariance)
+            captions = mean_shift(
+                caption_vectors(self.source, window.texts), int(text.size), text.mean, text.covariance
+            )
             clips = mean_shift(self._at_source.vectors, int(video.size), video.mean, video.covariance)
             self._asked += 1
             confidence = self.settings.safety.confidence
@@ -382,14 +349,8 @@ class TestTimeMatcher(nn.Module):
 
 
 def gallery_of(matcher: Any, videos: VideoFeatures, *, vectors: bool) -> ClipGallery:
-    """Encode the clips of a gallery with a matcher; they are kept in main memory.
-
-    Args:
-        matcher: matcher that encodes.
-        videos: features of the clips.
-        vectors: whether to compute a vector (V, D) for each clip too.
-    """
-    return ClipGallery(encode_videos(matcher, videos), _vectors(matcher, videos) if vectors else None)
+    """Encode the clips of a gallery with a matcher, and compute their vectors where these are asked for."""
+    return ClipGallery(encode_videos(matcher, videos), clip_vectors(matcher, videos) if vectors else None)
 
 
 def _frozen(matcher: Any) -> Any:

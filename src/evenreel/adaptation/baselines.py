@@ -1,4 +1,33 @@
-"""Baselines"""
+"""Baselines of TITAN's table 1: TTT++, TTTFlow, and scores that are normalised by a stream's earlier queries.
+
+TTT++ (Liu et al., "TTT++: When Does Self-Supervised Test-Time Training Fail or Thrive?", NeurIPS 2021; [21] of TITAN)
+has a contrastive task on two views of each test item (SimCLR, arXiv 2002.05709), plus the distances of the mean and of
+the covariance of features to those of the source, `||mu_s - mu_t||^2 + ||Sigma_s - Sigma_t||_F^2`, summarised once
+after training; a queue of features of earlier batches makes moments of small batches possible, and only the batch in
+hand is learned from. Their released code divides both distances by what batches of the source differ by.
+
+Chosen here, because they adapt a classifier of images and this is retrieval behind towers that stay as they are:
+- theirs is trained on the source with the contrastive task beside the labels; here the task begins at test time;
+- captions and clips have their own moments and their own contrastive task, and nothing says which belong together;
+- features are the unit vectors of `evenreel.adaptation.stream`, so what learns is the adapter in front of the matcher;
+  their second place of alignment, a head for the contrastive task, has to be trained with the source and is left out;
+- a view of a clip lacks some of its frames and a view of a caption some of its words, see `caption_view`;
+- an item that comes again takes the place of its older vector in the queue, so that a gallery that is shown at every
+  step counts once.
+
+TTTFlow (Osowiechi et al., "TTTFlow: Unsupervised Test-Time Training with Normalizing Flow", WACV 2023, arXiv
+2210.11389; [26] of TITAN): after a model is trained and frozen, a normalising flow (in their released code RealNVP,
+arXiv 1605.08803) is fitted with Adam on the features that one of its layers makes of the source; at test time the flow
+is frozen, and the layers up to that place move by gradient descent on the flow's negative log-likelihood of test
+features, as a mean over their numbers. Chosen here, because theirs are feature maps of images: one flow for captions
+and one for clips, on the same unit vectors; what moves is the adapter in front of the matcher. Nothing in the
+likelihood keeps items apart: it is best where all lie on the mode of the flow, so a few steps can help and many
+collapse.
+
+QB-Norm (Bogolin et al. 2022) and NNN (Chowdhury et al. 2024) lower the scores of clips that many queries rank high,
+without training. Both take their bank from the training set; in `StreamNorm` it grows with the stream, so that no query
+is ranked by one that comes later. It is given the formula, of `evenreel.evaluation.rescoring` for example.
+"""
 
 from __future__ import annotations
 
@@ -51,34 +80,23 @@ class VectorMoments(NamedTuple):
 
 
 class SourceStatistics(NamedTuple):
-    """Moments of the source's vectors, to which TTT++ aligns those of the target.
-
-    Attributes:
-        text: moments of its captions.
-        video: moments of its clips.
-    """
+    """Moments of the source's captions and clips, to which TTT++ aligns those of the target."""
 
     text: VectorMoments
     video: VectorMoments
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the moments as tensors by name, to be written to a file; `statistics_of` reads them."""
-        sides = {"text": self.text, "video": self.video}
-        return {f"{side}.{name}": value for side, part in sides.items() for name, value in part._asdict().items()}
+        sides = self._asdict().items()
+        return {f"{side}.{name}": value for side, part in sides for name, value in part._asdict().items()}
 
 
 def statistics_of(tensors: Mapping[str, Tensor]) -> SourceStatistics:
-    """Rebuild the statistics from the tensors of `SourceStatistics.tensors`.
-
-    >>> statistics = source_statistics(torch.eye(2), torch.eye(2))
-    >>> statistics_of(statistics.tensors()).video.mean
-    tensor([0.5000, 0.5000])
-    """
-    sides = [
-        VectorMoments(*(tensors[f"{side}.{name}"] for name in VectorMoments._fields))
-        for side in SourceStatistics._fields
-    ]
-    return SourceStatistics(*sides)
+    """Rebuild the statistics from the tensors of `SourceStatistics.tensors`."""
+    sides = SourceStatistics._fields
+    return SourceStatistics(
+        *(VectorMoments(*(tensors[f"{side}.{one}"] for one in VectorMoments._fields)) for side in sides)
+    )
 
 
 def source_statistics(vectors_q: Tensor | Iterable[Tensor], vectors_v: Tensor | Iterable[Tensor]) -> SourceStatistics:
@@ -149,18 +167,8 @@ class TTTSettings:
 
     def __post_init__(self) -> None:
         weights = ("lambda_contrastive", "lambda_mean", "lambda_covariance")
-        check_settings(
-            "ttt",
-            self,
-            dict.fromkeys(weights, AT_LEAST_0)
-            | {
-                "relative": TRUE_OR_FALSE,
-                "drop": SHARE,
-                "noise": AT_LEAST_0,
-                "queue": whole(0),
-                "temperature": ABOVE_0,
-            },
-        )
+        ranges = {"relative": TRUE_OR_FALSE, "drop": SHARE, "queue": whole(0), "temperature": ABOVE_0}
+        check_settings("ttt", self, dict.fromkeys((*weights, "noise"), AT_LEAST_0) | ranges)
         if not any(getattr(self, name) for name in weights):
             raise UsageError(f"All weights of ttt are 0 ({', '.join(weights)}); give one of them a number above 0.")
 
@@ -197,31 +205,24 @@ class VectorQueue:
 
 
 class TTTObjective:
-    """Loss of TTT++ on unpaired captions and clips of the target, with a queue of earlier vectors."""
+    """Loss of TTT++ on unpaired captions and clips of the target, with a queue of earlier vectors.
+
+    Args:
+        statistics: moments of the source, by the same matcher before it is adapted.
+        settings: weights, views and queue of the objective.
+        generator: CPU generator that draws what views lack.
+    """
 
     def __init__(self, statistics: SourceStatistics, settings: TTTSettings, generator: torch.Generator) -> None:
-        """Start with empty queues.
-
-        Args:
-            statistics: moments of the source, by the same matcher before it is adapted.
-            settings: weights, views and queue of the objective.
-            generator: CPU generator that draws what views lack.
-        """
         self.statistics = statistics
         self.settings = settings
         self.generator = generator
         self.queues = {side: VectorQueue(settings.queue) for side in SourceStatistics._fields}
 
     def __call__(self, matcher: Matcher, text: TextBatch, video: VideoBatch) -> dict[str, Tensor]:
-        """Compute the weighted terms by name; those with a weight of zero are left out.
+        """Compute the weighted terms `contrastive_*`, `mean_*` and `covariance_*`, each for `text` and `video`.
 
-        Args:
-            matcher: matcher that adapts.
-            text: captions, at least one, each once.
-            video: clips, at least one, each once; nothing says which caption describes which.
-
-        Returns:
-            `contrastive_*`, `mean_*` and `covariance_*`, each for `text` and `video`.
+        Those with a weight of zero are left out. Nothing says which caption describes which clip.
 
         Raises:
             UsageError: the matcher takes no features of captions, has nothing in front that could learn, or makes
@@ -231,19 +232,15 @@ class TTTObjective:
         check_learnable(*vectors.values())
         terms: dict[str, Tensor] = {}
         if weight := self.settings.lambda_contrastive:
-            terms["contrastive_text"] = weight * self._contrastive(
-                *(text_vectors(matcher, caption_view(text, self.settings, self.generator)) for _ in range(2))
-            )
-            terms["contrastive_video"] = weight * self._contrastive(
-                *(video_vectors(matcher, clip_view(video, self.settings, self.generator)) for _ in range(2))
-            )
+            drawn = self.settings, self.generator
+            texts = [text_vectors(matcher, caption_view(text, *drawn)) for _ in range(2)]
+            videos = [video_vectors(matcher, clip_view(video, *drawn)) for _ in range(2)]
+            for side, (first, second) in (("text", texts), ("video", videos)):
+                terms[f"contrastive_{side}"] = weight * nt_xent(first, second, self.settings.temperature)
         for side, ids in (("text", text.ids), ("video", video.ids)):
             known = self.queues[side].with_past(ids, vectors[side])
             terms |= {f"{name}_{side}": term for name, term in self._alignment(known, side).items()}
         return terms
-
-    def _contrastive(self, first: Tensor, second: Tensor) -> Tensor:
-        return nt_xent(first, second, self.settings.temperature)
 
     def _alignment(self, vectors: Tensor, side: str) -> dict[str, Tensor]:
         source: VectorMoments = getattr(self.statistics, side).to(vectors.device)
@@ -260,11 +257,7 @@ class TTTObjective:
 
 
 def check_learnable(*vectors: Tensor) -> None:
-    """Check that vectors depend on a trainable parameter, such as an adapter's; passes where gradients are off.
-
-    Raises:
-        UsageError: none of them depends on a parameter that learns.
-    """
+    """Check that vectors depend on a trainable parameter, such as an adapter's; passes where gradients are off."""
     if torch.is_grad_enabled() and not any(each.requires_grad for each in vectors):
         raise UsageError(
             "Nothing in front of this matcher can learn, and the alignment of features moves nothing else. Train it "
@@ -368,25 +361,20 @@ def _noisy(vectors: Tensor, length: float, generator: torch.Generator) -> Tensor
 MOST_LOG_SCALE = 2.0
 """A coupling stretches no number by more than e to the power of this, so that nothing overflows far from the source."""
 
-
 CHECK_EVERY = 25
 """Steps of fitting between looks at the vectors that are held out."""
 
 
 class Coupling(nn.Module):
-    """Affine coupling layer: y_b = x_b exp(s(x_a)) + t(x_a) (RealNVP, eq. 4 and 5).
+    """Affine coupling layer: y_b = x_b exp(s(x_a)) + t(x_a) (RealNVP, eq. 4 and 5), which starts as the identity.
 
-    The halves x_a and x_b are the components at even and at odd indices. It starts as the identity.
+    Args:
+        dimension: dimension D, at least 2; the halves x_a and x_b are the components at even and at odd indices.
+        hidden: units of the layer within.
+        first: 0 to keep numbers at even places, 1 to keep those at odd ones.
     """
 
     def __init__(self, dimension: int, hidden: int, first: int) -> None:
-        """Build a coupling layer that is the identity.
-
-        Args:
-            dimension: dimension D, at least 2.
-            hidden: units of the layer within.
-            first: 0 to keep numbers at even places, 1 to keep those at odd ones.
-        """
         super().__init__()
         self.first = first
         stay, move = len(range(first, dimension, 2)), len(range(1 - first, dimension, 2))
@@ -419,30 +407,25 @@ class Coupling(nn.Module):
 
 
 class Flow(nn.Module):
-    """Normalising flow: a density of vectors that is standard normal after standardising and coupling layers."""
+    """Normalising flow: a density of vectors that is standard normal after standardising and coupling layers.
+
+    Args:
+        dimension: dimension D, at least 2.
+        layers: number of couplings.
+        hidden: hidden units of each coupling.
+    """
 
     mean: Tensor
     scale: Tensor
 
     def __init__(self, dimension: int, layers: int, hidden: int) -> None:
-        """Build a flow that is the standard normal.
-
-        Args:
-            dimension: dimension D, at least 2.
-            layers: number of couplings.
-            hidden: hidden units of each coupling.
-        """
         super().__init__()
         self.register_buffer("mean", torch.zeros(dimension))
         self.register_buffer("scale", torch.ones(dimension))
         self.couplings = nn.ModuleList(Coupling(dimension, hidden, layer % 2) for layer in range(layers))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Transform vectors (N, D) to latent ones (N, D), standard normal if the flow fits.
-
-        Returns:
-            The latent vectors, and the logarithms (N,) of the determinant.
-        """
+        """Transform vectors (N, D) to latent ones (N, D); also return the logarithms (N,) of the determinant."""
         z, log_det = (x - self.mean) / self.scale, -self.scale.log().sum().expand(len(x))
         for coupling in self.couplings:
             z, change = coupling(z)
@@ -466,12 +449,7 @@ class Flow(nn.Module):
 
 
 def flow_of(tensors: Mapping[str, Tensor]) -> Flow:
-    """Rebuild a flow from its `state_dict`; the tensors' shapes give its sizes.
-
-    >>> flow = flow_of(Flow(5, layers=3, hidden=4).state_dict())
-    >>> len(flow.mean), len(flow.couplings)
-    (5, 3)
-    """
+    """Rebuild a flow from its `state_dict`; the tensors' shapes give its sizes."""
     inner = [name for name in tensors if name.endswith("net.0.weight")]
     flow = Flow(len(tensors["mean"]), len(inner), len(tensors[inner[0]]) if inner else 1)
     flow.load_state_dict(dict(tensors))
@@ -505,14 +483,9 @@ class FlowSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        counts = {
-            "layers": whole(0, MOST_LAYERS),
-            "hidden": whole(1, MOST_SIZE),
-            "steps": whole(0),
-            "batch": whole(1),
-            "seed": whole(0, MOST_BITS),
-        }
-        check_settings("flow", self, counts | {"lr": ABOVE_0, "noise": AT_LEAST_0, "held_out": SHARE})
+        counts = {"layers": whole(0, MOST_LAYERS), "hidden": whole(1, MOST_SIZE), "steps": whole(0), "batch": whole(1)}
+        numbers = {"lr": ABOVE_0, "noise": AT_LEAST_0, "held_out": SHARE, "seed": whole(0, MOST_BITS)}
+        check_settings("flow", self, counts | numbers)
 
 
 def fit_flow(vectors: Tensor, settings: FlowSettings | None = None) -> Flow:
@@ -529,7 +502,13 @@ def fit_flow(vectors: Tensor, settings: FlowSettings | None = None) -> Flow:
         UsageError: there are too few vectors, they are too short, or no finite numbers.
     """
     settings = settings or FlowSettings()
-    _check_vectors(vectors)
+    if vectors.ndim != 2 or len(vectors) < 2 or vectors.shape[1] < 2:
+        raise UsageError(
+            f"The source's vectors have the shape {tuple(vectors.shape)}; a flow needs at least 2 vectors of at least "
+            "2 numbers, and many more to say anything. Prepare with a larger split."
+        )
+    if not vectors.isfinite().all():
+        raise UsageError("Some vectors of the source are NaN or infinite; no flow can be fitted on them.")
     vectors = vectors.detach().float()
     generator = torch.Generator().manual_seed(settings.seed)
     with torch.random.fork_rng(devices=[]):
@@ -584,25 +563,19 @@ def nll_per_number(flow: Flow, vectors: Tensor) -> Tensor:
 
 
 class FlowObjective:
-    """Loss of TTTFlow on unpaired captions and clips of the target: their negative log-likelihood by frozen flows."""
+    """Loss of TTTFlow on unpaired captions and clips of the target: their negative log-likelihood by frozen flows.
+
+    Args:
+        flow_text: flow of the source's captions, by the same matcher before it is adapted.
+        flow_video: flow of the source's clips.
+    """
 
     def __init__(self, flow_text: Flow, flow_video: Flow) -> None:
-        """Keep frozen copies of the flows.
-
-        Args:
-            flow_text: flow of the source's captions, by the same matcher before it is adapted.
-            flow_video: flow of the source's clips.
-        """
         self.flow_text = copy.deepcopy(flow_text).requires_grad_(False).eval()
         self.flow_video = copy.deepcopy(flow_video).requires_grad_(False).eval()
 
     def __call__(self, matcher: Matcher, text: TextBatch, video: VideoBatch) -> dict[str, Tensor]:
         """Compute `flow_text` and `flow_video`, the mean negative log-likelihood per number of the vectors.
-
-        Args:
-            matcher: matcher that adapts.
-            text: at least one caption.
-            video: clips, at least one; nothing says which caption describes which.
 
         Raises:
             UsageError: the matcher takes no features of captions, has nothing in front that could learn, or makes
@@ -626,16 +599,6 @@ def _jittered(flow: Flow, vectors: Tensor, noise: float, generator: torch.Genera
     return vectors + noise * flow.scale * torch.randn(vectors.shape, generator=generator).to(vectors)
 
 
-def _check_vectors(vectors: Tensor) -> None:
-    if vectors.ndim != 2 or len(vectors) < 2 or vectors.shape[1] < 2:
-        raise UsageError(
-            f"The source's vectors have the shape {tuple(vectors.shape)}; a flow needs at least 2 vectors of at least "
-            "2 numbers, and many more to say anything. Prepare with a larger split."
-        )
-    if not vectors.isfinite().all():
-        raise UsageError("Some vectors of the source are NaN or infinite; no flow can be fitted on them.")
-
-
 Rescore = Callable[[FloatArray, FloatArray], FloatArray]
 """Scores (q, V) of queries and (N, V) of a bank -> corrected scores (q, V)."""
 
@@ -646,6 +609,14 @@ class StreamNorm:
     The bank holds scores as they were when their query came. Where the matcher adapts meanwhile, score the queries
     again and start anew.
 
+    Args:
+        rescore: the correction, `querybank_norm` or `nearest_neighbour_norm` for example.
+        least: scores stay as they are until the bank has so many queries; NNN needs as many as its `top`.
+        most: queries in the bank, the latest; it takes 4 x most x V bytes in float32.
+
+    Raises:
+        UsageError: `least` is below 1 or above `most`.
+
     >>> halved = StreamNorm(lambda scores, bank: scores - bank.mean(axis=0), least=2)
     >>> halved(np.array([[0.5, 0.25], [0.25, 0.5]]))  # nothing came before
     array([[0.5 , 0.25],
@@ -655,16 +626,6 @@ class StreamNorm:
     """
 
     def __init__(self, rescore: Rescore, *, least: int = 1, most: int = 4096) -> None:
-        """Start with an empty bank.
-
-        Args:
-            rescore: the correction, `querybank_norm` or `nearest_neighbour_norm` for example.
-            least: scores stay as they are until the bank has so many queries; NNN needs as many as its `top`.
-            most: queries in the bank, the latest; it takes 4 x most x V bytes in float32.
-
-        Raises:
-            UsageError: `least` is below 1 or above `most`.
-        """
         if not 1 <= least <= most:
             raise UsageError(
                 f"A growing bank of queries was to correct scores from {least:,} queries on and to hold {most:,} at "
@@ -678,17 +639,7 @@ class StreamNorm:
         return 0 if self._bank is None else len(self._bank)
 
     def __call__(self, scores: FloatArray) -> FloatArray:
-        """Normalise the scores of a batch, and add them to the bank.
-
-        Args:
-            scores: (q, V) of queries in the order in which they came.
-
-        Returns:
-            (q, V); the scores themselves while the bank is too small.
-
-        Raises:
-            UsageError: the gallery has another number of clips than before.
-        """
+        """Normalise the scores (q, V) of a batch once the bank is large enough, and add them to the bank."""
         if self._bank is not None and self._bank.shape[1] != scores.shape[1]:
             raise UsageError(
                 f"The bank has scores of {self._bank.shape[1]:,} clips and the batch of {scores.shape[1]:,}; start "

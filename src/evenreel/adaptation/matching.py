@@ -5,11 +5,11 @@ paper are mutual nearest neighbours, an assignment with so many queries a video 
 `scipy.optimize.linear_sum_assignment`), and optimal transport (Cuturi 2013). Everywhere minus infinity is a pair that
 cannot match.
 
-The rotation is ours. Where another domain words or shows things differently, the map between captions and clips is rotated as a whole.
-Thousands of labels that are mostly wrong say little about each pair and much about such a rotation: errors go in all
-directions, right labels in one. So single weights are not trained on the labels; of all rotations of the captions the
-one is taken that agrees most with them (orthogonal Procrustes, Schoenemann 1966), as dictionaries of two languages are
-found from their vectors alone (Conneau et al., arXiv 1710.04087).
+The rotation is ours. Where another domain words or shows things differently, the map between captions and clips is
+rotated as a whole. Thousands of labels that are mostly wrong say little about each pair and much about such a rotation:
+errors go in all directions, right labels in one. So single weights are not trained on the labels; of all rotations of
+the captions the one is taken that agrees most with them (orthogonal Procrustes, Schoenemann 1966), as dictionaries of
+two languages are found from their vectors alone (Conneau et al., arXiv 1710.04087).
 
 Frequent queries would dominate the labels. So similar queries are grouped and each group counts once, and the transport
 assigns every clip to about as many groups as any other.
@@ -33,10 +33,8 @@ from evenreel.types import FloatArray
 
 Table = NDArray[np.float64]
 
-
 UNMATCHED = -1
 """The place of the video of a query that has none."""
-
 
 MOST_CELLS = 2**27
 """Queries x places of videos in an assignment: a GiB of float64, and minutes of work."""
@@ -89,8 +87,8 @@ def transport_plan(scores: NDArray[Any], temperature: float, iterations: int) ->
     """
     if not (0 < temperature < np.inf and iterations >= 1):
         raise UsageError(
-            f"A transport has the temperature {temperature} and {iterations} rounds; give a number above 0, and a whole "
-            "number from 1 on."
+            f"A transport has the temperature {temperature} and {iterations} rounds; give a number above 0, and one "
+            "round or more."
         )
     table = checked_scores(scores)
     possible = table > -np.inf
@@ -157,14 +155,11 @@ def checked_scores(scores: NDArray[Any]) -> Table:
 AT_ONCE = 1_024
 """Queries whose cosines with all others are computed at a time."""
 
-
 ROUNDS = 5
 """Of assigning clips and turning captions."""
 
-
 TRANSPORT_ROUNDS = 20
 """Of a transport at most."""
-
 
 STAY = 1.0
 """Weight of leaving captions as they are, see `rotation_towards`."""

@@ -1,7 +1,8 @@
-"""Prepared data of a source for test-time training, kept in `source/` of its checkpoint: no clip and no caption.
+"""What a source leaves for test-time training: fitted once, kept in `source/` of its checkpoint, without its clips.
 
 `source/config.json` says what was prepared, of which weights and with which digest; `source/prepared.safetensors` holds
-the arrays. Both are written beside their place first, so that the folder is there whole or not at all.
+the arrays. Both are written beside their place first, so that the folder is there whole or not at all. An adapted
+checkpoint takes it along (`save_adapted`).
 """
 
 from __future__ import annotations
@@ -33,13 +34,8 @@ from evenreel.adaptation.baselines import (
     source_statistics,
     statistics_of,
 )
-from evenreel.adaptation.stream import (
-    EncodeTexts,
-    RememberingTagger,
-    text_vectors,
-    video_vectors,
-)
-from evenreel.adaptation.titan import _WHAT, AdaptSettings, UnpairedLoss, _with
+from evenreel.adaptation.stream import EncodeTexts, RememberingTagger, text_vectors, video_vectors
+from evenreel.adaptation.titan import AdaptSettings
 from evenreel.adaptation.titan_correction import (
     COUNT,
     CausalCorrection,
@@ -66,8 +62,7 @@ from evenreel.files import replacing_folder
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.language.tokens import Tagger
 from evenreel.matchers.batches import text_batch, to_device, video_batch
-from evenreel.matchers.lengths import check_lengths, check_texts, check_videos
-from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.matcher import Matcher, check_lengths, check_texts, check_videos
 from evenreel.progress import Progress
 from evenreel.similarity.tiles import device_of, evaluating
 from evenreel.training.data.pairs import Pairs
@@ -78,15 +73,14 @@ from evenreel.version import __version__
 
 FORMAT = 1
 """Version of the layout; a reader refuses a larger one. 1: the first."""
-
-
 ARRAYS = "prepared.safetensors"
-
-
 AGAIN = "make it again with `evenreel prepare`"
-
+AT_ONCE = 512
+"""Captions, or clips, that become vectors at a time."""
 
 Kind = Literal["elements", "kmeans", "file"]
+Bar = Callable[[str], AbstractContextManager[Progress]]
+"""What a stage is called -> a block in which the share that is done is told."""
 
 
 class Flows(NamedTuple):
@@ -101,10 +95,8 @@ class Note:
     """Origin of a source's prepared data, and figures of how well it fits.
 
     Attributes:
-        corpus: name of the source corpus.
-        split: split of the corpus.
-        captions: number of captions.
-        clips: number of clips.
+        corpus, split: the source corpus by name, and its split.
+        captions, clips: how many of either.
         confounders: method by which confounders of source and target are found.
         names: names of the source's confounders, if any, the most frequent first.
         seed: random seed.
@@ -165,9 +157,211 @@ class PreparedSource:
                 "way; give a file of theirs, or prepare the checkpoint with --confounders elements or kmeans."
             )
         count = COUNT if self.correction is None else len(self.correction.source)
-        if self.dictionary is not None:
-            return torch.from_numpy(phrase_confounders(videos, self.dictionary, count).vectors)
-        return torch.from_numpy(frame_confounders(videos, count, self.note.seed))
+        return torch.from_numpy(confounders_of(videos, self.dictionary, count, self.note.seed).vectors)
+
+
+def resources_of(
+    prepared: PreparedSource | None,
+    videos: VideoFeatures,
+    settings: AdaptSettings,
+    encode: EncodeTexts | None = None,
+    tagger: Tagger | None = None,
+    *,
+    confounders: FloatArray | None = None,
+) -> Resources:
+    """Collect the resources that test-time training needs, where they exist; `Resources.check` names missing ones.
+
+    Args:
+        prepared: prepared data of the source checkpoint; None for none.
+        videos: features of the target's clips, to find their confounders.
+        settings: settings of the adaptation.
+        encode: function that encodes counterfactual captions (`evenreel.adaptation.stream.text_reader`), where there
+            are any.
+        tagger: tagger of the words of queries.
+        confounders: (N, d) confounders of the target; None to find them.
+
+    Raises:
+        UsageError: the confounders of the target cannot be found as those of the source were.
+    """
+    found = Resources(encode, None if tagger is None else RememberingTagger(tagger))
+    if prepared is None:
+        return found
+    found, statistics, flows = replace(found, statistics=prepared.statistics), prepared.statistics, prepared.flows
+    if settings.causal and settings.objective == "pseudo_labels" and prepared.correction is not None:
+        of_target = prepared.target_confounders(videos, confounders)
+        return replace(found, correction=prepared.correction, confounders=of_target)
+    if settings.objective == "ttt" and statistics is not None:
+        views = torch.Generator
+        return replace(
+            found, objective=lambda: TTTObjective(statistics, TTTSettings(), views().manual_seed(settings.seed))
+        )
+    if settings.objective == "ttt_flow" and flows is not None:
+        return replace(found, objective=lambda: FlowObjective(flows.text, flows.video))
+    return found
+
+
+# preparing a source ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SourceSplit:
+    """Features of a split of the source, and its pairs of a caption and its clip, as rows of both."""
+
+    texts: TextFeatures
+    videos: VideoFeatures
+    pairs: Pairs
+
+
+class FoundConfounders(NamedTuple):
+    """Confounders of a source: how they were found, vectors (N, d), names if any, and the dictionary they are from."""
+
+    kind: Kind
+    vectors: FloatArray
+    names: tuple[str, ...] = ()
+    dictionary: EmbeddedDictionary | None = None
+
+
+@dataclass(frozen=True)
+class PrepareSettings:
+    """Settings of preparing a source for test-time training.
+
+    Attributes:
+        causal: settings of the bias correction.
+        causal_fit: settings of training its source stage; adaptation has some of the same name for the target stage.
+        flow: settings of the flows of TTTFlow.
+        seed: random seed of all parts; the seeds of `causal_fit` and `flow` are added to it.
+
+    Raises:
+        UsageError: the seed is not a whole number of at least 0.
+    """
+
+    causal: CausalSettings = field(default_factory=CausalSettings)
+    causal_fit: FitSettings = field(default_factory=FitSettings)
+    flow: FlowSettings = field(default_factory=FlowSettings)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_settings("preparation", self, {"seed": whole(0, MOST_BITS)})
+
+
+def load_prepare_settings(path: Path | None = None, changes: Sequence[str] = ()) -> PrepareSettings:
+    """Load the settings of `evenreel prepare` from a YAML file; None for the defaults.
+
+    Args:
+        path: a YAML file.
+        changes: settings that replace those of the file, each `place=value`, for example `causal_fit.lr=0.001`.
+
+    Raises:
+        RecipeError: there is no such file, it is no YAML, has an unknown key, or a value of another type or out of its
+            range.
+    """
+    values = changed({}, changes) if path is None else read_changed(path, changes, "file of settings")
+    try:
+        return read_settings(PrepareSettings, values)
+    except RecipeError as error:
+        of = "" if path is None else f" {path}"
+        more = f", with {', '.join(changes)}," if changes else ""
+        raise RecipeError(f"The file of settings{of}{more} cannot be followed:", *error.args) from error
+
+
+@contextlib.contextmanager
+def _silent(stage: str) -> Iterator[Progress]:
+    yield lambda share: None
+
+
+def confounders_of(
+    videos: VideoFeatures, dictionary: EmbeddedDictionary | None = None, count: int = COUNT, seed: int = 0
+) -> FoundConfounders:
+    """Find confounders of clips: phrases of a scene dictionary, or cluster centres of frames without one."""
+    if dictionary is None:
+        return FoundConfounders("kmeans", frame_confounders(videos, count, seed))
+    phrases = phrase_confounders(videos, dictionary, count)
+    return FoundConfounders("elements", phrases.vectors, phrases.names, dictionary)
+
+
+def prepare(
+    matcher: Matcher,
+    source: SourceSplit,
+    confounders: FoundConfounders,
+    settings: PrepareSettings | None = None,
+    validation: SourceSplit | None = None,
+    bar: Bar = _silent,
+) -> PreparedSource:
+    """Prepare a source for test-time training: fit the bias correction, moments and flows; the matcher stays as it is.
+
+    Args:
+        matcher: the source matcher, on the device where the work is to be done.
+        source: split that it was trained on.
+        confounders: confounders of its clips.
+        settings: settings of the fits.
+        validation: split to measure the correction on; None for none.
+        bar: shows the progress of each stage.
+
+    Raises:
+        UsageError: the matcher takes no features of captions; a caption or clip is not one that it can take; there are
+            too few, or of one clip only.
+    """
+    settings = settings or PrepareSettings()
+    measured = None if validation is None else _vectors(matcher, validation, bar)
+    q, v = _vectors(matcher, source, bar)
+    statistics = source_statistics(q, v)
+    seed = settings.seed
+    fit = replace(settings.causal_fit, seed=seed + settings.causal_fit.seed)
+    of_flows = replace(settings.flow, seed=seed + settings.flow.seed)
+    correction = new_correction(q.shape[1], torch.from_numpy(confounders.vectors), settings.causal, seed).to(q.device)
+    if validation is not None and measured is not None:  # what cannot be measured on is refused before the long part
+        pair_accuracy(correction, *measured, validation.pairs, of="validation split")
+    with bar("learning to tell pairs apart") as progress:
+        figures = fit_source(correction, q, v, source.pairs, fit, progress)
+    flows: dict[str, Flow] = {}
+    for name, rows in (("text", q), ("video", v)):
+        with bar(f"fitting a flow ({name})"):
+            flow = fit_flow(rows, of_flows)
+        plain = Flow(rows.shape[1], layers=0, hidden=1).to(rows.device)  # independent Gaussians
+        plain.mean.copy_(flow.mean)
+        plain.scale.copy_(flow.scale)
+        with torch.no_grad():
+            for kind, density in (("flow", flow), ("gaussian", plain)):
+                figures[f"{kind}_{name}"] = nll_per_number(density, rows[: 8 * AT_ONCE]).item()
+        flows[name] = flow.cpu()
+    if validation is not None and measured is not None:
+        verdicts = pair_accuracy(correction, *measured, validation.pairs)._asdict()
+        firsts = correction_recall(correction, *measured, validation.pairs)._asdict()
+        figures |= {f"validation_{name}": float(value) for name, value in verdicts.items()}
+        figures |= {f"first_{name}": float(value) for name, value in firsts.items()}
+    note = Note(
+        captions=len(source.texts.ids),
+        clips=len(source.videos.ids),
+        confounders=confounders.kind,
+        names=confounders.names,
+        seed=seed,
+        figures=figures,
+    )
+    return PreparedSource(correction.cpu(), statistics, Flows(**flows), confounders.dictionary, note)
+
+
+def _vectors(matcher: Matcher, part: SourceSplit, bar: Bar) -> tuple[Tensor, Tensor]:
+    """Unit vectors of all captions (Q, D) and clips (V, D) of a split that the matcher can take, on its device."""
+    texts, videos = part.texts, part.videos
+    check_lengths(matcher, texts, videos)
+    made: tuple[list[Tensor], list[Tensor]] = ([], [])
+    with torch.no_grad(), evaluating(matcher):
+        with bar("vectors of captions") as progress:
+            for rows in slices(len(texts.ids), AT_ONCE):
+                captions = text_batch(texts, rows)
+                check_texts(matcher, captions)
+                made[0].append(text_vectors(matcher, to_device(captions, device_of(matcher))))
+                progress(rows.stop / len(texts.ids))
+        with bar("vectors of clips") as progress:
+            for rows in slices(len(videos.ids), AT_ONCE):
+                clips = video_batch(videos, rows)
+                check_videos(matcher, clips)
+                made[1].append(video_vectors(matcher, to_device(clips, device_of(matcher))))
+                progress(rows.stop / len(videos.ids))
+    return torch.cat(made[0]), torch.cat(made[1])
+
+
+# on disk -----------------------------------------------------------------------------------------------------------
 
 
 def save_prepared(folder: str | Path, prepared: PreparedSource, weights_sha256: str | None = None) -> Path:
@@ -261,7 +455,7 @@ def _record(prepared: PreparedSource) -> dict[str, Any]:
 
 def _read_record(place: Path) -> dict[str, Any]:
     try:
-        record = parse_json((place / CONFIG).read_text(encoding="utf-8"))
+        record = dict(parse_json((place / CONFIG).read_text(encoding="utf-8")))
         version = record["format"]
         if not isinstance(version, int):
             raise TypeError(f"the format is {version!r}")
@@ -274,7 +468,7 @@ def _read_record(place: Path) -> dict[str, Any]:
         )
     if missing := [name for name in ("weights_sha256", "prepared_sha256") if name not in record]:
         raise CheckpointError(f"{place / CONFIG} has no {missing[0]}; {AGAIN}.")
-    return dict(record)
+    return record
 
 
 def _read_tensors(place: Path, record: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -293,307 +487,29 @@ def _read_tensors(place: Path, record: Mapping[str, Any]) -> dict[str, Tensor]:
 
 
 def _prepared(record: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> PreparedSource:
-    note = record["note"]
-    statistics, text, video = (_part(tensors, name) for name in ("statistics", "flow_text", "flow_video"))
+    def part(start: str) -> dict[str, Tensor]:
+        return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}
+
+    correction = dictionary = None
+    if (of := record["correction"]) is not None:
+        weights = part("correction.")
+        correction = CausalCorrection(of["dimension"], weights["source"], CausalSettings(**of["settings"]))
+        correction.load_state_dict(weights)
+    if (of := record["dictionary"]) is not None:
+        facts: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in of.items()}
+        encoder = facts.pop("encoder_id"), facts.pop("weights_hash")
+        rows = part("dictionary.")
+        dictionary = EmbeddedDictionary(
+            SceneDictionary(**facts), rows["entities"].numpy(), rows["activities"].numpy(), *encoder
+        )
+    statistics, text, video = part("statistics."), part("flow_text."), part("flow_video.")
     return PreparedSource(
-        _correction(record["correction"], _part(tensors, "correction")),
+        correction,
         statistics_of(statistics) if statistics else None,
         Flows(flow_of(text).eval(), flow_of(video).eval()) if text and video else None,
-        _dictionary(record["dictionary"], _part(tensors, "dictionary")),
-        Note(**{**note, "names": tuple(note["names"])}),
+        dictionary,
+        Note(**{**record["note"], "names": tuple(record["note"]["names"])}),
     )
-
-
-def _part(tensors: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
-    start = f"{part}."
-    return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}
-
-
-def _correction(record: Mapping[str, Any] | None, tensors: Mapping[str, Tensor]) -> CausalCorrection | None:
-    if record is None:
-        return None
-    made = CausalCorrection(record["dimension"], tensors["source"], CausalSettings(**record["settings"]))
-    made.load_state_dict(dict(tensors))
-    return made
-
-
-def _dictionary(record: Mapping[str, Any] | None, tensors: Mapping[str, Tensor]) -> EmbeddedDictionary | None:
-    if record is None:
-        return None
-    parts: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
-    encoder_id, weights_hash = parts.pop("encoder_id"), parts.pop("weights_hash")
-    entities, activities = (tensors[kind].numpy() for kind in ("entities", "activities"))
-    return EmbeddedDictionary(SceneDictionary(**parts), entities, activities, encoder_id, weights_hash)
-
-
-AT_ONCE = 512
-"""Captions, or clips, that become vectors at a time."""
-
-
-Bar = Callable[[str], AbstractContextManager[Progress]]
-"""What a stage is called -> a block in which the share that is done is told."""
-
-
-@dataclass(frozen=True, eq=False)
-class SourceSplit:
-    """Features and pairs of a split of the source.
-
-    Attributes:
-        texts: features of its captions.
-        videos: features of its clips.
-        pairs: pairs of a caption and its clip, as rows of both.
-    """
-
-    texts: TextFeatures
-    videos: VideoFeatures
-    pairs: Pairs
-
-
-class UnitVectors(NamedTuple):
-    """Unit vectors of captions (Q, D) and clips (V, D), on the matcher's device."""
-
-    q: Tensor
-    v: Tensor
-
-
-class FoundConfounders(NamedTuple):
-    """Confounders of a source: what its clips tend to show.
-
-    Attributes:
-        kind: method by which they were found.
-        vectors: (N, d) vectors of the confounders.
-        names: names of the confounders, if any.
-        dictionary: dictionary that they were chosen from, where there is one.
-    """
-
-    kind: Kind
-    vectors: FloatArray
-    names: tuple[str, ...] = ()
-    dictionary: EmbeddedDictionary | None = None
-
-
-@dataclass(frozen=True)
-class PrepareSettings:
-    """Settings of preparing a source for test-time training.
-
-    Attributes:
-        causal: settings of the bias correction.
-        causal_fit: settings of training its source stage; adaptation has some of the same name for the target stage.
-        flow: settings of the flows of TTTFlow.
-        seed: random seed of all parts; the seeds of `causal_fit` and `flow` are added to it.
-
-    Raises:
-        UsageError: the seed is not a whole number of at least 0.
-    """
-
-    causal: CausalSettings = field(default_factory=CausalSettings)
-    causal_fit: FitSettings = field(default_factory=FitSettings)
-    flow: FlowSettings = field(default_factory=FlowSettings)
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_settings("preparation", self, {"seed": whole(0, MOST_BITS)})
-
-
-@contextlib.contextmanager
-def _silent(stage: str) -> Iterator[Progress]:
-    yield lambda share: None
-
-
-def confounders_of(
-    videos: VideoFeatures, dictionary: EmbeddedDictionary | None = None, count: int = COUNT, seed: int = 0
-) -> FoundConfounders:
-    """Find confounders of the source's clips: phrases of a scene dictionary, or cluster centres of frames without one.
-
-    Args:
-        videos: features of the clips.
-        dictionary: dictionary with vectors of its phrases; None for cluster centres.
-        count: number of confounders.
-        seed: seed of the clusters.
-    """
-    if dictionary is None:
-        return FoundConfounders("kmeans", frame_confounders(videos, count, seed))
-    phrases = phrase_confounders(videos, dictionary, count)
-    return FoundConfounders("elements", phrases.vectors, phrases.names, dictionary)
-
-
-def prepare(
-    matcher: Matcher,
-    source: SourceSplit,
-    confounders: FoundConfounders,
-    settings: PrepareSettings | None = None,
-    validation: SourceSplit | None = None,
-    bar: Bar = _silent,
-) -> PreparedSource:
-    """Prepare a source for test-time training: fit the bias correction, moments and flows; the matcher stays as it is.
-
-    Args:
-        matcher: the source matcher, on the device where the work is to be done.
-        source: split that it was trained on.
-        confounders: confounders of its clips.
-        settings: settings of the fits.
-        validation: split to measure the correction on; None for none.
-        bar: shows the progress of each stage.
-
-    Raises:
-        UsageError: the matcher takes no features of captions; a caption or clip is not one that it can take; there are
-            too few, or of one clip only.
-    """
-    settings = settings or PrepareSettings()
-    measured = None if validation is None else split_vectors(matcher, validation, bar)
-    vectors = split_vectors(matcher, source, bar)
-    statistics = source_statistics(vectors.q, vectors.v)
-    seed, device = settings.seed, vectors.q.device
-    fit = replace(settings.causal_fit, seed=seed + settings.causal_fit.seed)
-    flow = replace(settings.flow, seed=seed + settings.flow.seed)
-    correction = new_correction(vectors.q.shape[1], torch.from_numpy(confounders.vectors), settings.causal, seed)
-    if validation is not None and measured is not None:  # what cannot be measured on is refused before the long part
-        pair_accuracy(correction.to(device), *measured, validation.pairs, of="validation split")
-    with bar("learning to tell pairs apart") as progress:
-        figures = fit_source(correction.to(device), *vectors, source.pairs, fit, progress)
-    flows, more = _flows(vectors, flow, bar)
-    figures |= more
-    if validation is not None and measured is not None:
-        figures |= _measured(correction, measured, validation.pairs)
-    note = Note(
-        captions=len(source.texts.ids),
-        clips=len(source.videos.ids),
-        confounders=confounders.kind,
-        names=confounders.names,
-        seed=seed,
-        figures=figures,
-    )
-    return PreparedSource(correction.cpu(), statistics, flows, confounders.dictionary, note)
-
-
-def split_vectors(matcher: Matcher, part: SourceSplit, bar: Bar = _silent) -> UnitVectors:
-    """Compute the unit vectors of all captions and clips of a split, without gradients.
-
-    Raises:
-        UsageError: a caption or clip is not one that the matcher can take.
-    """
-    texts, videos, device = part.texts, part.videos, device_of(matcher)
-    check_lengths(matcher, texts, videos)
-    made: tuple[list[Tensor], list[Tensor]] = ([], [])
-    stages = ("vectors of captions", "vectors of clips")
-    with torch.no_grad(), evaluating(matcher):
-        with bar(stages[0]) as progress:
-            for rows in slices(len(texts.ids), AT_ONCE):
-                batch = text_batch(texts, rows)
-                check_texts(matcher, batch)
-                made[0].append(text_vectors(matcher, to_device(batch, device)))
-                progress(rows.stop / len(texts.ids))
-        with bar(stages[1]) as progress:
-            for rows in slices(len(videos.ids), AT_ONCE):
-                clips = video_batch(videos, rows)
-                check_videos(matcher, clips)
-                made[1].append(video_vectors(matcher, to_device(clips, device)))
-                progress(rows.stop / len(videos.ids))
-    return UnitVectors(torch.cat(made[0]), torch.cat(made[1]))
-
-
-def _measured(correction: CausalCorrection, vectors: UnitVectors, pairs: Pairs) -> dict[str, float]:
-    """Measure a correction on the pairs of a split."""
-    verdicts, firsts = (
-        pair_accuracy(correction, *vectors, pairs)._asdict(),
-        correction_recall(correction, *vectors, pairs)._asdict(),
-    )
-    return {
-        f"{part}_{name}": float(value)
-        for part, found in (("validation", verdicts), ("first", firsts))
-        for name, value in found.items()
-    }
-
-
-def _flows(vectors: UnitVectors, settings: FlowSettings, bar: Bar) -> tuple[Flows, dict[str, float]]:
-    """Flows on the CPU, and what a number costs under each and under independent Gaussians, on the source itself."""
-    made: list[Flow] = []
-    figures: dict[str, float] = {}
-    for name, rows in zip(("text", "video"), vectors, strict=True):
-        with bar(f"fitting a flow ({name})"):
-            flow = fit_flow(rows, settings)
-        plain = Flow(rows.shape[1], layers=0, hidden=1).to(rows.device)
-        plain.mean.copy_(flow.mean)
-        plain.scale.copy_(flow.scale)
-        with torch.no_grad():
-            figures |= {
-                f"flow_{name}": nll_per_number(flow, rows[: 8 * AT_ONCE]).item(),
-                f"gaussian_{name}": nll_per_number(plain, rows[: 8 * AT_ONCE]).item(),
-            }
-        made.append(flow.cpu())
-    return Flows(*made), figures
-
-
-def load_prepare_settings(path: Path | None = None, changes: Sequence[str] = ()) -> PrepareSettings:
-    """Load the settings of `evenreel prepare` from a YAML file.
-
-    Args:
-        path: a YAML file; None for the defaults.
-        changes: settings that replace those of the file, each `place=value`, for example `causal_fit.lr=0.001`.
-
-    Raises:
-        RecipeError: there is no such file, it is no YAML, has an unknown key, or a value of another type or out of its
-            range.
-    """
-    from evenreel.adaptation.preparing import PrepareSettings
-
-    values = changed({}, changes) if path is None else read_changed(path, changes, _WHAT)
-    try:
-        return read_settings(PrepareSettings, values)
-    except RecipeError as error:
-        named = _WHAT if path is None else f"{_WHAT} {path}"
-        raise RecipeError(f"The {named}{_with(changes)} cannot be followed:", *error.args) from error
-
-
-def resources_of(
-    prepared: PreparedSource | None,
-    videos: VideoFeatures,
-    settings: AdaptSettings,
-    encode: EncodeTexts | None = None,
-    tagger: Tagger | None = None,
-    *,
-    confounders: FloatArray | None = None,
-) -> Resources:
-    """Collect the resources that test-time training needs, where they exist; `Resources.check` names missing ones.
-
-    Args:
-        prepared: prepared data of the source checkpoint; None for none.
-        videos: features of the target's clips, to find their confounders.
-        settings: settings of the adaptation.
-        encode: function that encodes counterfactual captions (`text_reader`), where there are any (`reads_captions`).
-        tagger: tagger of the words of queries.
-        confounders: (N, d) confounders of the target; None to find them.
-
-    Raises:
-        UsageError: the confounders of the target cannot be found as those of the source were.
-    """
-    remembering = None if tagger is None else RememberingTagger(tagger)
-    if prepared is None:
-        return Resources(encode, remembering)
-    corrects = settings.causal and settings.objective == "pseudo_labels" and prepared.correction is not None
-    return Resources(
-        encode,
-        remembering,
-        prepared.correction if corrects else None,
-        prepared.target_confounders(videos, confounders) if corrects else None,
-        prepared.statistics,
-        _objective(prepared, settings),
-    )
-
-
-def reads_captions(settings: AdaptSettings) -> bool:
-    """Return whether the settings make counterfactual captions, which a text tower has to encode."""
-    return settings.objective == "pseudo_labels" and settings.counterfactuals is not None
-
-
-def _objective(prepared: PreparedSource, settings: AdaptSettings) -> Callable[[], UnpairedLoss] | None:
-    """What makes the loss of a baseline; None where it was not prepared for, or none is asked for."""
-    statistics, flows = prepared.statistics, prepared.flows
-    if settings.objective == "ttt" and statistics is not None:
-        return lambda: TTTObjective(statistics, TTTSettings(), torch.Generator().manual_seed(settings.seed))
-    if settings.objective == "ttt_flow" and flows is not None:
-        return lambda: FlowObjective(flows.text, flows.video)
-    return None
 
 
 def save_adapted(

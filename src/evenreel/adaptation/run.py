@@ -1,14 +1,14 @@
-"""Test-time training on one stream of queries, from the first query to the report."""
+"""Test-time training on one stream of queries, from the first query to the report: what was decided, what changed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
-import plotly.graph_objects as go
 import torch
 
 from evenreel.adaptation.adapted import AdaptationStep, TestTimeMatcher
@@ -18,11 +18,30 @@ from evenreel.adaptation.titan import AdaptSettings, CounterfactualSettings, ove
 from evenreel.arrays import Indices
 from evenreel.errors import UsageError
 from evenreel.evaluation.concentration import skewness
+from evenreel.evaluation.results import Interval
 from evenreel.language.tokens import Tagger
 from evenreel.progress import Progress
-from evenreel.report.figures import COLOURS, axes, panels, wrapped
-from evenreel.report.page import Chart, Page, Picture, Section, Table, Text
+from evenreel.report.figures import table_bars, table_lines
+from evenreel.report.page import Page, Picture, Section, Table, Text, audit_page
+from evenreel.report.result import AuditFigure, AuditResult, AuditTable, Cell, Effect, cell
 from evenreel.types import FloatArray, Scores
+
+FIRST = 10
+"""Places of a ranking that hubs are counted in, and at most a fifth of all: every clip is among the first V."""
+LISTED = 6
+"""Clips that most queries find, of each model."""
+EXAMPLES = 20
+"""Queries with another first clip, and over-attended words, that are listed."""
+BAND = 1024
+"""Queries that are ranked at a time, and most that quality is measured on."""
+MOST_STEPS = 50
+"""Rows of the table of steps, the last; the chart has all."""
+
+_MEASURES = {
+    "agreement": ("agreement", "1 over the rank of the query for its first clip, on average"),
+    "coverage": ("coverage", "first clips there are, as a share of the queries"),
+    "entropy": ("indecision", "entropy of the scores of a query, in nats"),
+}
 
 
 @dataclass(frozen=True)
@@ -46,13 +65,40 @@ class AdaptReport:
     moved: float = 0.0
     first_changed: float = 0.0
 
-    def to_json(self, labels: bool = False) -> dict[str, Any]:
-        """Return the report as a dictionary that JSON can hold; pseudo-labels only where `labels` is set."""
-        found = asdict(self)
-        if not labels:
-            for step in found["steps"]:
-                del step["labels"]
-        return found
+    @property
+    def verdict(self) -> QualityVerdict | None:
+        """The last verdict on the adapted model; None where quality was not measured."""
+        return next((step.verdict for step in reversed(self.steps) if step.verdict is not None), None)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changes of rankings from the source to the final model, on all queries, those trained on included.
+
+    Attributes:
+        queries, videos: numbers of queries and clips.
+        first_changed: share of the queries with another first clip.
+        examples: some of these, `query` with the ids of its first clip `before` and `after`.
+        places: number of first places of a ranking in which hubs are counted.
+        hubs: clips that most queries have in these places by either model: `clip`, and how many `before` and `after`.
+        skewness: skewness of these counts over clips, before and after; NaN where all are equal.
+        words: over-attended words of the clips that most queries ranked first before: `sharing` of the `matched`
+            queries of a `clip` have the `word`.
+        measured: number of queries, the first ones, that quality was measured on.
+        before, after: mean quality of the source and of the final model by name (`evenreel.adaptation.safety`).
+    """
+
+    queries: int
+    videos: int
+    first_changed: float
+    examples: tuple[dict[str, str], ...]
+    places: int
+    hubs: tuple[dict[str, Any], ...]
+    skewness: tuple[float, float]
+    words: tuple[dict[str, Any], ...]
+    measured: int
+    before: Mapping[str, float]
+    after: Mapping[str, float]
 
 
 class Adaptation(NamedTuple):
@@ -116,7 +162,8 @@ def adapt(
 
 def _report(model: TestTimeMatcher, changed: float) -> AdaptReport:
     kept = model.served is not model.source
-    return AdaptReport(kept, _sentence(model, kept), tuple(model.steps), model.drift, moved(model), changed)
+    report = AdaptReport(kept, "", tuple(model.steps), model.drift, moved(model), changed)
+    return replace(report, sentence=_sentence(report, learned=model.learned))
 
 
 def moved(model: TestTimeMatcher) -> float:
@@ -128,30 +175,28 @@ def moved(model: TestTimeMatcher) -> float:
     return float((far / max(length, 1e-30)) ** 0.5)
 
 
-def _sentence(model: TestTimeMatcher, kept: bool) -> str:
-    if model.drift is not None and not model.drift.found:
+def _sentence(report: AdaptReport, *, learned: bool) -> str:
+    drift, verdict = report.drift, report.verdict
+    if drift is not None and not drift.found:
         return (
             "Left as it was: captions and clips are like those that the model was trained on, as far as their means "
-            f"tell (p = {min(model.drift.captions.p, model.drift.clips.p):.2f})."
+            f"tell (p = {min(drift.captions.p, drift.clips.p):.2f})."
         )
-    if not model.learned:
+    if not learned:
         return "Left as it was: there was nothing to learn from."
-    verdict = next((step.verdict for step in reversed(model.steps) if step.verdict is not None), None)
+    decision = "Adapted" if report.kept else "Left as it was"
     if verdict is None:
         return (
-            "Adapted; whether it is better was not asked." if kept else "Left as it was: no query was left to judge by."
+            f"{decision}; whether it is better was not asked."
+            if report.kept
+            else f"{decision}: no query was left to judge by."
         )
-    decision = "Adapted" if kept else "Left as it was"
-    return f"{decision}: on queries that it had not learned from, {_evidence(verdict)}."
-
-
-def _evidence(verdict: QualityVerdict) -> str:
-    """What became of agreement, and what speaks against the adapted model."""
+    rise = verdict.changes["agreement"]
     harm = ["coverage fell"] if verdict.changes["coverage"].high < 0 else []
     harm += ["entropy rose"] if verdict.changes["entropy"].low > 0 else []
-    rise = verdict.changes["agreement"]
     more = f", {'but' if rise.low > 0 else 'and'} {' and '.join(harm)}" if harm else ""
-    return f"agreement with their first clips {_change_words(rise)}{more}"
+    words = f"agreement with their first clips {_change_words(rise)}{more}"
+    return f"{decision}: on queries that it had not learned from, {words}."
 
 
 def _change_words(change: MeanChange) -> str:
@@ -174,76 +219,7 @@ def _change_words(change: MeanChange) -> str:
     return f"did not rise for sure: by {change.mean:+.3f} ({ends})"
 
 
-FIRST = 10
-"""Places of a ranking that hubs are counted in, and at most a fifth of all: every clip is among the first V."""
-
-
-LISTED = 6
-"""Clips that most queries find, of each model."""
-
-
-EXAMPLES = 20
-"""Queries with another first clip, and over-attended words, that are listed."""
-
-
-BAND = 1024
-"""Queries that are ranked at a time, and most that quality is measured on."""
-
-
-class QueryExample(NamedTuple):
-    """A query, and the ids of its first clip before and after adaptation."""
-
-    query: str
-    before: str
-    after: str
-
-
-class HubChange(NamedTuple):
-    """A hub clip, and the number of queries that rank it among their first clips, before and after adaptation."""
-
-    clip: str
-    before: int
-    after: int
-
-
-class HubWord(NamedTuple):
-    """A word of a hub clip's queries: `sharing` of the `matched` queries that ranked the clip first have it."""
-
-    clip: str
-    word: str
-    sharing: int
-    matched: int
-
-
-@dataclass(frozen=True)
-class Changes:
-    """Changes of rankings from the source to the final model, on all queries, those trained on included.
-
-    Attributes:
-        queries: number of queries.
-        videos: number of clips.
-        first_changed: share of the queries with another first clip.
-        examples: some queries whose first clip changed.
-        places: number of first places of a ranking in which hubs are counted.
-        hubs: clips that most queries have in these places by either model.
-        skewness: skewness of these counts over clips, before and after; NaN where all are equal.
-        words: over-attended words of the clips that most queries ranked first before.
-        measured: number of queries, the first ones, that quality was measured on.
-        before: mean quality of the source by name (`evenreel.adaptation.quality`).
-        after: mean quality of the final model by name.
-    """
-
-    queries: int
-    videos: int
-    first_changed: float
-    examples: tuple[QueryExample, ...]
-    places: int
-    hubs: tuple[HubChange, ...]
-    skewness: tuple[float, float]
-    words: tuple[HubWord, ...]
-    measured: int
-    before: Mapping[str, float]
-    after: Mapping[str, float]
+# what changed, without labels --------------------------------------------------------------------------------------
 
 
 def changes_of(model: TestTimeMatcher, stream: QueryStream, tagger: Tagger | None = None) -> Changes:
@@ -266,23 +242,36 @@ def changes_of(model: TestTimeMatcher, stream: QueryStream, tagger: Tagger | Non
         given = by_source if model.served is model.source else model.ranked(texts)
         for which, scores in enumerate((by_source, given)):
             firsts[which].append(scores.argmax(axis=1))
-            counts[which] += np.bincount(_first(scores, places).ravel(), minlength=len(ids))
+            best = np.argpartition(-scores, places - 1, axis=1)[:, :places]
+            counts[which] += np.bincount(best.ravel(), minlength=len(ids))
             if len(qualities) < 2:
                 qualities.append(quality(scores, scale).means)
                 measured = len(rows)
     before, after = (np.concatenate(found) for found in firsts)
     other = np.flatnonzero(before != after)
+    even = np.linspace(0, len(other) - 1, min(EXAMPLES, len(other))).round().astype(np.int64)  # from first to last
+    listed = {int(place) for row in counts for place in np.argsort(-row, kind="stable")[:LISTED]}
+    hubs = sorted(listed, key=lambda place: (-counts[0, place], -counts[1, place], place))
+    words: list[dict[str, Any]] = []
+    if tagger is not None:
+        how = model.settings.counterfactuals or CounterfactualSettings()
+        found = over_attended(tagger.tag(stream.sentences), before, how)
+        for one in sorted(found, key=lambda one: (-one.matched, one.video, -one.count, one.word))[:EXAMPLES]:
+            words.append({"clip": ids[one.video], "word": one.word, "sharing": one.count, "matched": one.matched})
     return Changes(
         queries=len(before),
         videos=len(ids),
         first_changed=float((before != after).mean()),
         examples=tuple(
-            QueryExample(stream.sentences[row], ids[before[row]], ids[after[row]]) for row in _spread(other)
+            {"query": stream.sentences[row], "before": ids[before[row]], "after": ids[after[row]]}
+            for row in other[even]
         ),
         places=places,
-        hubs=tuple(_hubs(counts, ids)),
+        hubs=tuple(
+            {"clip": ids[place], "before": int(counts[0, place]), "after": int(counts[1, place])} for place in hubs
+        ),
         skewness=(skewness(counts[0]), skewness(counts[1])),
-        words=() if tagger is None else _words(stream, before, tagger, model.settings),
+        words=tuple(words),
         measured=measured,
         before=qualities[0],
         after=qualities[1],
@@ -295,53 +284,21 @@ def record(
     """Convert report, changes and settings to a dictionary that JSON can hold; numbers that are not finite become null.
 
     Args:
-        report: report of the adaptation.
+        report: report of the adaptation; its pseudo-labels are left out.
         changes: changes of the rankings.
         settings: settings of the adaptation.
         names: names of clips by id; the record has those that it mentions.
     """
-    told = {hub.clip for hub in changes.hubs} | {word.clip for word in changes.words}
-    told |= {clip for one in changes.examples for clip in (one.before, one.after)}
-    found = {
-        **report.to_json(),
-        "changes": asdict(changes)
-        | {
-            "examples": [one._asdict() for one in changes.examples],
-            "hubs": [one._asdict() for one in changes.hubs],
-            "words": [one._asdict() for one in changes.words],
-        },
+    told = {one["clip"] for one in (*changes.hubs, *changes.words)}
+    told |= {one[side] for one in changes.examples for side in ("before", "after")}
+    found = asdict(report) | {
+        "steps": [{name: value for name, value in asdict(step).items() if name != "labels"} for step in report.steps],
+        "changes": asdict(changes),
         "names": {clip: name for clip, name in sorted((names or {}).items()) if clip in told},
         "settings": asdict(settings),
     }
     plain: dict[str, Any] = _finite(found)
     return plain
-
-
-def _first(scores: FloatArray, count: int) -> Indices:
-    """(Q, count) columns of the best, in no order."""
-    found: Indices = np.argpartition(-scores, count - 1, axis=1)[:, :count]
-    return found
-
-
-def _spread(rows: Indices) -> Indices:
-    """Select at most `EXAMPLES` rows, evenly from first to last."""
-    if len(rows) <= EXAMPLES:
-        return rows
-    kept: Indices = rows[np.linspace(0, len(rows) - 1, EXAMPLES).round().astype(np.int64)]
-    return kept
-
-
-def _hubs(counts: Indices, ids: Sequence[str]) -> Iterator[HubChange]:
-    listed = {int(place) for row in counts for place in np.argsort(-row, kind="stable")[:LISTED]}
-    for place in sorted(listed, key=lambda place: (-counts[0, place], -counts[1, place], place)):
-        yield HubChange(ids[place], int(counts[0, place]), int(counts[1, place]))
-
-
-def _words(stream: QueryStream, firsts: Indices, tagger: Tagger, settings: AdaptSettings) -> tuple[HubWord, ...]:
-    how = settings.counterfactuals or CounterfactualSettings()
-    found = over_attended(tagger.tag(stream.sentences), firsts, how)
-    most = sorted(found, key=lambda one: (-one.matched, one.video, -one.count, one.word))[:EXAMPLES]
-    return tuple(HubWord(stream.videos.ids[one.video], one.word, one.count, one.matched) for one in most)
 
 
 def _finite(value: Any) -> Any:
@@ -354,217 +311,172 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-MOST_STEPS = 50
-"""Rows of the table of steps, the last; the chart has all."""
+# the result and its page -------------------------------------------------------------------------------------------
 
 
-_MEASURES = {
-    "agreement": ("agreement", "1 over the rank of the query for its first clip, on average"),
-    "coverage": ("coverage", "first clips there are, as a share of the queries"),
-    "entropy": ("indecision", "entropy of the scores of a query, in nats"),
-}
-
-
-def adaptation_page(
-    title: str,
-    report: AdaptReport,
-    changes: Changes,
-    settings: str,
-    names: Mapping[str, str] | None = None,
-    pictures: Mapping[str, bytes] | None = None,
-) -> Page:
-    """Make the page of an adaptation to one stream.
+def adaptation_result(
+    title: str, report: AdaptReport, changes: Changes, names: Mapping[str, str] | None = None
+) -> AuditResult:
+    """Make the result of an adaptation to one stream: the decision, tables, and charts of them.
 
     Args:
         title: title that names the matcher and what it was adapted to.
         report: report of the adaptation.
         changes: changes of the rankings.
-        settings: the settings in YAML.
         names: names of clips by id; clips without a name are shown by their ids.
-        pictures: small JPEG pictures of clips by id; clips without one are only named.
     """
-    called = _Names(names or {})
-    sections = [
-        Section("What changed", list(_changed(report, changes, called, pictures or {}))),
-        Section("Hubs: clips that many queries find", list(_hubs(changes, called))),
-        Section("Step by step", list(_steps(report.steps))),
-        Section("How far captions and clips are from those of the source", [_drift(report)]),
-        Section("Settings", [Text(settings, "code")]),
-    ]
-    return Page(title, report.sentence, sections)
-
-
-class _Names:
-    """What clips are called, in words that fit a table."""
-
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self._names = names
-
-    def __getitem__(self, clip: str) -> str:
-        name = self._names.get(clip, clip)
-        return name if len(name) <= 48 else f"{name[:24]} ... {name[-20:]}"
-
-
-def _changed(
-    report: AdaptReport, changes: Changes, names: _Names, pictures: Mapping[str, bytes]
-) -> Iterator[Text | Table]:
-    if not report.kept:
-        yield Text("The weights are those of the source, so no ranking of the model changed.")
-    else:
-        yield Text(
-            f"{changes.first_changed:.1%} of the {changes.queries:,} queries have another first clip among the "
-            f"{changes.videos:,}; the weights moved by {report.moved:.2%} of their length."
-        )
-    rows = [
-        [word, meaning, _figure(changes.before[name]), _figure(changes.after[name])]
+    named = names or {}
+    tables, figures = list[AuditTable](), list[AuditFigure]()
+    rows: list[dict[str, Cell | Interval]] = [
+        {"measure": word, "what it is": meaning, "source": changes.before[name], "given model": changes.after[name]}
         for name, (word, meaning) in _MEASURES.items()
     ]
     note = (
         f"Measured without labels, so none of it is accuracy: on {changes.measured:,} queries, those that were learned "
         "from included. The decision above rests on others."
     )
-    yield Table(["measure", "what it is", "source", "given model"], rows, title="Quality, as far as it shows", left=2)
-    yield Text(note, "note")
-    if changes.examples:
-        shown = {clip: Picture(jpeg, names[clip]) for clip, jpeg in pictures.items()}
-        pictured = [
-            [one.query, *(shown.get(clip, names[clip]) for clip in (one.before, one.after))] for one in changes.examples
-        ]
-        yield Table(["query", "first clip before", "after"], pictured, title="Queries with another first clip", left=3)
-        if shown:
-            yield Text("Each picture is from the middle of its clip.", "note")
-
-
-def _hubs(changes: Changes, names: _Names) -> Iterator[Text | Table | Chart]:
-    fair = changes.queries * changes.places / changes.videos
-    before, after = (_figure(value) or "undefined" for value in changes.skewness)
+    tables.append(AuditTable.of("Quality, as far as it shows", rows, note, digits=3))
+    before, after = (cell(value, 3) for value in changes.skewness)
     first = "as their first" if changes.places == 1 else f"among their first {changes.places}"
-    yield Text(
-        f"How many queries have a clip {first}; were queries spread evenly, each clip would have {fair:,.1f}. The "
-        f"skewness of these counts is {before} before and {after} after; the larger it is, the fewer clips crowd the "
-        "rankings."
+    fair = changes.queries * changes.places / changes.videos
+    note = (
+        f"Were queries spread evenly, each clip would have {fair:,.1f}. The skewness of these counts is {before} "
+        f"before and {after} after; the larger it is, the fewer clips crowd the rankings."
     )
-    figure = go.Figure(layout=axes("queries", ""))
-    labels = [f"{number}. {names[hub.clip]}" for number, hub in enumerate(changes.hubs, start=1)]
-    for name, values, colour in (
-        ("before", [hub.before for hub in changes.hubs], COLOURS[-1]),
-        ("after", [hub.after for hub in changes.hubs], COLOURS[0]),
-    ):
-        figure.add_bar(
-            y=[wrapped(label) for label in labels], x=values, name=name, orientation="h", marker_color=colour,
-            hovertemplate="%{y}: %{x} queries",
-        )  # fmt: skip
-    figure.update_layout(barmode="group")
-    figure.update_yaxes(autorange="reversed", showgrid=False)
-    figure.add_vline(x=fair, line_dash="dot", line_color=COLOURS[-1])
-    yield Chart(figure, "Queries that have the clip among their first; the dotted line is an even share")
+    hubs = AuditTable.of(
+        f"Hubs: how many queries have a clip {first}",
+        [
+            {"clip": f"{number}. {_shown(named, hub['clip'])}", "before": hub["before"], "after": hub["after"]}
+            for number, hub in enumerate(changes.hubs, start=1)
+        ],
+        note,
+    )
+    tables.append(hubs)
+    figures.append(AuditFigure(hubs.title, partial(table_bars, hubs, "clip", ("before", "after"), "queries")))
     if changes.words:
-        rows = [[word.word, names[word.clip], f"{word.sharing:,}", f"{word.matched:,}"] for word in changes.words]
-        yield Table(
-            ["word", "first clip before", "queries with the word", "queries in all"],
-            rows,
-            title="Words that queries of one first clip share",
-            left=2,
-        )
+        rows = [
+            {
+                "word": one["word"],
+                "first clip before": _shown(named, one["clip"]),
+                "queries with the word": one["sharing"],
+                "queries in all": one["matched"],
+            }
+            for one in changes.words
+        ]
+        tables.append(AuditTable.of("Words that queries of one first clip share", rows))
+    for steps, heads in _steps_tables(report.steps):
+        left = "" if len(steps.rows) <= MOST_STEPS else f"The last {MOST_STEPS:,} of {len(steps.rows):,} steps."
+        tables.append(replace(steps, rows=steps.rows[-MOST_STEPS:], note=left))
+        if len(steps.rows) > 1 and set(heads) <= set(steps.columns):
+            figures.append(AuditFigure(steps.title, partial(table_lines, steps, "step", heads)))
+    tables += _label_ranks(report.steps)
+    if report.drift is not None:
+        shifts = {"captions": report.drift.captions, "clips": report.drift.clips}
+        rows = [
+            {"of": name, "distance of the means, in deviations of the source": shift.distance, "p": shift.p}
+            for name, shift in shifts.items()
+        ]
+        note = "They differ." if report.drift.found else "They do not differ for sure."
+        note += " p is of Hotelling's test."
+        tables.append(AuditTable.of("How far captions and clips are from those of the source", rows, note))
+    change = None if report.verdict is None else _interval(report.verdict.changes["agreement"])
+    effect = Effect(
+        "change of agreement", *((float("nan"),) if change is None else (change.value, change.low, change.high))
+    )
+    return AuditResult("adapt", title, report.sentence, effect, tuple(tables), tuple(figures))
 
 
-def _steps(steps: Sequence[AdaptationStep]) -> Iterator[Text | Table | Chart]:
-    if not steps:
-        yield Text("No step was taken.")
-        return
-    if len(steps) > 1:
-        yield Chart(_progress(steps), "Pseudo-labels, and agreement with queries not yet learned from")
-    shown = steps[-MOST_STEPS:]
-    if len(shown) < len(steps):
-        yield Text(f"The last {len(shown):,} of {len(steps):,} steps:", "note")
-    columns = ["step, answered by", "queries", "learned from", "counterfactual", "coverage", "Gini", "loss"]
-    yield Table([*columns, "change of agreement"], [_row(step) for step in shown])
-    yield from _label_ranks(shown)
+def adaptation_page(
+    result: AuditResult,
+    report: AdaptReport,
+    changes: Changes,
+    settings: str,
+    names: Mapping[str, str] | None = None,
+    pictures: Mapping[str, bytes] | None = None,
+) -> Page:
+    """Make the page of an adaptation: its result, queries that find another clip first, and the settings.
+
+    Args:
+        result: result to show, see `adaptation_result`.
+        report: report of the adaptation.
+        changes: changes of the rankings.
+        settings: the settings in YAML.
+        names: names of clips by id; clips without a name are shown by their ids.
+        pictures: small JPEG pictures of clips by id; clips without one are only named.
+    """
+    named, jpegs = names or {}, pictures or {}
+    said = (
+        f"{changes.first_changed:.1%} of the {changes.queries:,} queries have another first clip among the "
+        f"{changes.videos:,}; the weights moved by {report.moved:.2%} of their length."
+    )
+    if not report.kept:
+        said = "The weights are those of the source, so no ranking of the model changed."
+    parts: list[Text | Table] = [Text(said)]
+    if changes.examples:
+        shown = {clip: Picture(jpeg, _shown(named, clip)) for clip, jpeg in jpegs.items()}
+        rows = [
+            [one["query"], *(shown.get(one[side], _shown(named, one[side])) for side in ("before", "after"))]
+            for one in changes.examples
+        ]
+        parts.append(Table(["query", "first clip before", "after"], rows, left=3))
+        parts += [Text("Each picture is from the middle of its clip.", "note")] if shown else []
+    page = audit_page([result])
+    found = [section for section in page.sections if section.parts]
+    examples = Section("Queries with another first clip", parts)
+    return replace(page, sections=[examples, *found, Section("Settings", [Text(settings, "code")])])
 
 
-def _row(step: AdaptationStep) -> list[str]:
-    loss = sum(step.loss.values()) if step.loss else None
-    numbers = [step.queries, step.pairs, step.counterfactual]
-    change = None if step.verdict is None else step.verdict.changes["agreement"]
-    return [
-        f"{step.number}, {step.served}",
-        *(f"{number:,}" for number in numbers),
-        *(_figure(value) for value in (step.coverage, step.gini, loss)),
-        "" if change is None else interval_text(change),
-    ]
-
-
-def _label_ranks(steps: Sequence[AdaptationStep]) -> Iterator[Text | Table]:
-    """Whether the target stage of the bias correction learned its labels; nothing where there was none."""
+def _steps_tables(steps: Sequence[AdaptationStep]) -> Iterator[tuple[AuditTable, dict[str, str]]]:
+    """What was learned in each step, and what was measured before it, each with the figures that are drawn of it."""
+    rows: list[dict[str, Cell | Interval]] = []
+    for step in steps:
+        row: dict[str, Cell | Interval] = {
+            "step": step.number, "answered by": step.served, "queries": step.queries, "learned from": step.pairs,
+            "counterfactual": step.counterfactual,
+        }  # fmt: skip
+        if step.coverage is not None:
+            row |= {"coverage": step.coverage, "Gini": step.gini}
+        if step.loss:
+            row["loss"] = sum(step.loss.values())
+        rows.append(row)
+    if rows:
+        drawn = {"coverage": "share of the clips", "Gini": "0 equal, 1 all in one"}
+        yield AuditTable.of("Pseudo-labels, step by step", rows, digits=3), drawn
     rows = [
-        [str(step.number), f"{rank.candidates}", f"{rank.before:.2f}", f"{rank.after:.2f}", f"{rank.relabelled:.1%}"]
+        {"step": step.number, **{name: _interval(change) for name, change in step.verdict.changes.items()}}
         for step in steps
-        if (rank := step.label_rank) is not None
+        if step.verdict is not None
     ]
     if rows:
-        columns = ["step", "candidates", "rank before", "rank after", "captions with another clip"]
-        yield Table(columns, rows, title="What the bias correction made of its labels")
-        yield Text(
+        title = "Changes of quality on queries not yet learned from, step by step"
+        yield AuditTable.of(title, rows, digits=3), dict.fromkeys(_MEASURES, "difference")
+
+
+def _label_ranks(steps: Sequence[AdaptationStep]) -> Iterator[AuditTable]:
+    """Whether the target stage of the bias correction learned its labels; nothing where there was none."""
+    rows: list[dict[str, Cell | Interval]] = [
+        {
+            "step": step.number, "candidates": rank.candidates, "rank before": rank.before, "rank after": rank.after,
+            "captions with another clip, %": 100 * rank.relabelled,
+        }
+        for step in steps[-MOST_STEPS:]
+        if (rank := step.label_rank) is not None
+    ]  # fmt: skip
+    if rows:
+        note = (
             "The mean rank of a caption's pseudo clip among its candidates, by the correction before it trained on the "
             "pseudo clips and after; 1 is first, and by chance it is in the middle. Where both are "
             "alike and above 1 it learned nothing: causal_fit.steps and causal_fit.lr say how long and how fast it "
-            "trains.",
-            "note",
+            "trains."
         )
+        yield AuditTable.of("What the bias correction made of its labels", rows, note)
 
 
-def interval_text(change: MeanChange) -> str:
-    """Format a mean difference with its interval, where there is one.
-
-    >>> interval_text(MeanChange(0.0125, -0.01, 0.035)), interval_text(MeanChange(0.5, float("-inf"), float("inf")))
-    ('+0.013 (-0.010 to +0.035)', '+0.500')
-    """
-    ends = f" ({change.low:+.3f} to {change.high:+.3f})" if isfinite(change.low) and isfinite(change.high) else ""
-    return f"{change.mean:+.3f}{ends}"
+def _interval(change: MeanChange) -> Interval:
+    return Interval(change.mean, change.low, change.high) if isfinite(change.low) else Interval(change.mean)
 
 
-def _progress(steps: Sequence[AdaptationStep]) -> go.Figure:
-    """Coverage and Gini of the pseudo-labels, and agreement of the learned model over the source's, by step."""
-    judged = [(step.number, step.verdict.changes["agreement"]) for step in steps if step.verdict is not None]
-    titles = ["coverage of pseudo-labels", "Gini of pseudo-labels"] + ["change of agreement"] * bool(judged)
-    units = ["share of the clips", "0 equal, 1 all in one"] + ["difference"] * bool(judged)
-    figure = go.Figure(layout=panels(titles, "step", units))
-    figure.update_layout(showlegend=False)
-    for number, name in enumerate(("coverage", "gini")):
-        known = [(step.number, getattr(step, name)) for step in steps if getattr(step, name) is not None]
-        figure.add_scatter(
-            x=[at for at, _ in known], y=[value for _, value in known], mode="lines+markers", line_color=COLOURS[0],
-            xaxis=f"x{number + 1 if number else ''}", yaxis=f"y{number + 1 if number else ''}",
-        )  # fmt: skip
-    if judged:
-        means = [change.mean for _, change in judged]
-        reach = [change.high - change.mean if isfinite(change.high) else 0.0 for _, change in judged]
-        figure.add_scatter(
-            x=[at for at, _ in judged], y=means, error_y={"array": reach}, mode="lines+markers",
-            line_color=COLOURS[0], xaxis="x3", yaxis="y3",
-        )  # fmt: skip
-    figure.update_xaxes(range=[steps[0].number - 0.5, steps[-1].number + 0.5])
-    figure.update_yaxes(rangemode="tozero")  # else noise fills the panels
-    return figure
-
-
-def _drift(report: AdaptReport) -> Text | Table:
-    if report.drift is None:
-        return Text(
-            "Nobody measured: it takes the moments of the source, which `evenreel prepare` keeps with a checkpoint."
-        )
-    found = {"captions": report.drift.captions, "clips": report.drift.clips}
-    rows = [[name, f"{shift.distance:.2f}", _p(shift.p)] for name, shift in found.items()]
-    return Table(
-        ["of", "distance of the means, in deviations of the source", "p of Hotelling's test"],
-        rows,
-        caption="They differ." if report.drift.found else "They do not differ for sure.",
-    )
-
-
-def _p(value: float) -> str:
-    return "below 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _figure(value: float | None) -> str:
-    return "" if value is None or not isfinite(value) else f"{value:.3f}"
+def _shown(names: Mapping[str, str], clip: str) -> str:
+    """What a clip is called, in words that fit a table."""
+    name = names.get(clip, clip)
+    return name if len(name) <= 48 else f"{name[:24]} ... {name[-20:]}"

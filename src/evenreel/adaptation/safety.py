@@ -165,7 +165,7 @@ def compared(new: Quality, old: Quality, confidence: float) -> QualityVerdict:
     changes = {}
     for name, values in vars(new).items():
         found = over_seeds(values - getattr(old, name), confidence)
-        known = len(values) >= LEAST and found.low is not None and found.high is not None
-        changes[name] = MeanChange(found.value, *((found.low, found.high) if known else (-np.inf, np.inf)))
+        low, high = (found.low, found.high) if len(values) >= LEAST else (None, None)
+        changes[name] = MeanChange(found.value, -np.inf if low is None else low, np.inf if high is None else high)
     fell = changes["coverage"].high < 0 or changes["entropy"].low > 0
     return QualityVerdict(changes["agreement"].low > 0 and not fell, changes)

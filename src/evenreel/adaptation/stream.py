@@ -1,4 +1,4 @@
-"""A stream of queries at test time, the clips that they are ranked against, and how both become features and vectors."""
+"""A stream of queries at test time, the clips that they are ranked against, and the features and vectors of both."""
 
 from __future__ import annotations
 

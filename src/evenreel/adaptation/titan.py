@@ -59,8 +59,7 @@ from evenreel.language.synonyms import stop_nouns, stop_verbs
 from evenreel.language.tokens import Tagged, Tagger
 from evenreel.matchers.adapter import Adapted
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, text_batch, to_device, video_batch
-from evenreel.matchers.contrastive import contrastive
-from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.matcher import Matcher, contrastive
 from evenreel.matchers.scoring import encode_texts
 from evenreel.similarity.states import Encoded
 from evenreel.similarity.tiles import MatcherScores, device_of, evaluating

@@ -471,7 +471,7 @@ def check_length(target: Tensor | FloatArray, source: Tensor) -> None:
         )
 
 
-# training in two stages (3.3.1), and the choice among candidates (3.3.2) -------------------------------------------------
+# training in two stages (3.3.1), and the choice among candidates (3.3.2) ---------------------------------------------
 
 
 class PairAccuracy(NamedTuple):
@@ -593,7 +593,8 @@ def chosen(logits: NDArray[np.float64], candidates: Indices, decides: Decides = 
         first = (rankdata(-logits, axis=1) + np.arange(candidates.shape[1])).argmin(1)
     else:
         first = logits.argmax(1)  # numpy's takes the first of equals
-    return candidates[np.arange(len(candidates)), first]
+    columns: Indices = candidates[np.arange(len(candidates)), first]
+    return columns
 
 
 def label_rank(logits: NDArray[np.float64]) -> float:

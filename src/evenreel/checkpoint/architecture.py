@@ -17,8 +17,7 @@ from evenreel.debias.without_length import LengthRemoval, WithoutLength
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.matchers import MATCHERS, Matcher, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
-from evenreel.matchers.entry import LearnedFrom
-from evenreel.matchers.matcher import HasTrainingParts
+from evenreel.matchers.matcher import HasTrainingParts, LearnedFrom
 
 
 class Wrapper(NamedTuple):

@@ -198,7 +198,7 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "cost": Command("evenreel.cli.cost:cost"),
     "score": Command("evenreel.cli.score.command:score"),
     "prepare": Command("evenreel.cli.prepare:prepare"),
-    "adapt": Command("evenreel.cli.adapt.command:adapt"),
+    "adapt": Command("evenreel.cli.adapt:adapt"),
     "study": LazyGroup("evenreel.cli.study:study"),
     "planted": Command("evenreel.cli.planted:planted"),
 }

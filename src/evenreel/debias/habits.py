@@ -9,21 +9,21 @@ writes. In speaker recognition this is nuisance attribute projection (Solomonoff
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from evenreel.arrays import Indices
 from evenreel.config import check_settings, number
 from evenreel.errors import UsageError
 from evenreel.matchers.adapter import map_captions
-from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
-from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.batches import TextBatch, VideoBatch
+from evenreel.matchers.matcher import Matcher, Wrapper
 
 BEYOND = 2.0
 """Variance of a direction, in times of the median one, from which it is one of habits."""
@@ -89,7 +89,7 @@ class HabitRemoval:
         check_settings("without_habits", self, {"beyond": number("at least 1", lambda value: value >= 1)})
 
 
-class WithoutHabits(nn.Module):
+class WithoutHabits(Wrapper):
     """Matcher that removes habits of wording from captions before it encodes them; before `fit_pairs`, nothing.
 
     Args:
@@ -101,18 +101,9 @@ class WithoutHabits(nn.Module):
     kept: Tensor
 
     def __init__(self, matcher: Matcher, dimension: int, settings: HabitRemoval) -> None:
-        super().__init__()
-        inner: Any = matcher
-        self.matcher: Any = inner
-        self.limits = matcher.limits
+        super().__init__(matcher)
         self.settings = settings
         self.register_buffer("kept", torch.eye(dimension))
-
-    @property
-    def logit_scale(self) -> Tensor:
-        """Logit scale of the wrapped matcher."""
-        scale: Tensor = self.matcher.logit_scale
-        return scale
 
     def fit_pairs(self, pairs: Callable[[], Iterable[tuple[TextBatch, VideoBatch]]]) -> None:
         """Find the directions of habits of wording in the captions of training pairs.
@@ -131,25 +122,7 @@ class WithoutHabits(nn.Module):
         found = torch.from_numpy(habit_directions(torch.cat(sentences).numpy(), clips, self.settings.beyond).copy())
         self.kept.copy_(torch.eye(len(self.kept), dtype=torch.float64) - found.T @ found)
 
-    def encode_text(self, text: TextBatch) -> Any:
-        """Remove habits of wording from captions, and encode them with the wrapped matcher."""
-        return self.matcher.encode_text(self.cleared(text))
-
-    def encode_video(self, video: VideoBatch) -> Any:
-        """Encode videos with the wrapped matcher."""
-        return self.matcher.encode_video(video)
-
-    def score(self, text: Any, video: Any) -> Tensor:
-        """Compute similarities (Q, V) of encoded captions and videos with the wrapped matcher."""
-        scores: Tensor = self.matcher.score(text, video)
-        return scores
-
-    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the wrapped matcher's loss terms, with captions without habits of wording."""
-        terms: dict[str, Tensor] = self.matcher.loss(replace(batch, text=self.cleared(batch.text)))
-        return terms
-
-    def cleared(self, text: TextBatch) -> TextBatch:
+    def adapt_text(self, text: TextBatch) -> TextBatch:
         """Remove habits of wording from the word and sentence vectors of captions, which keep unit length."""
         return map_captions(text, self._without)
 

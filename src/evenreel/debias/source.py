@@ -32,17 +32,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-import polars as pl
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from evenreel.arrays import SCORE_BYTES, row_bands
 from evenreel.config import AT_LEAST_0, check_corpus, check_named, check_scores, check_settings, number, one_of
 from evenreel.errors import UsageError
 from evenreel.losses import source_hinge, source_neutral
-from evenreel.matchers.batches import Counterparts, PairBatch, TextBatch, VideoBatch
-from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.batches import Counterparts, PairBatch
+from evenreel.matchers.matcher import Matcher, Wrapper
 from evenreel.similarity.states import State, chunks_of
 from evenreel.similarity.tiles import evaluating
 from evenreel.types import CAMERA, Corpus, FloatArray, ScoreBlocks, ScoreNotes
@@ -88,7 +87,6 @@ ROWS_AT_ONCE = 16
 fifth slower with wti and x_pool; more take memory where a pair is a vector: t_mass holds 1.4 times what its own loss of
 64 pairs does, and 1.7 times with 32."""
 
-
 PRESETS: Mapping[str, SourceDebias] = {
     "paper": SourceDebias("hinge", weight=1.0, share=1.0, on="cosine", reduction="sum"),
     "release": SourceDebias("hinge", weight=0.002, share=0.5, on="logit", reduction="sum"),
@@ -104,7 +102,7 @@ the contrastive loss has. So at weight 1 neither outweighs the other, whatever t
 """
 
 
-class Debiased(nn.Module):
+class Debiased(Wrapper):
     """Matcher in training whose loss has a term against a preference for generated clips.
 
     Args:
@@ -114,27 +112,8 @@ class Debiased(nn.Module):
     """
 
     def __init__(self, matcher: Matcher, settings: SourceDebias) -> None:
-        super().__init__()
-        self.matcher = matcher
-        self.limits = matcher.limits
+        super().__init__(matcher)
         self.settings = settings
-
-    @property
-    def logit_scale(self) -> Tensor:
-        """Logit scale of the wrapped matcher."""
-        return self.matcher.logit_scale
-
-    def encode_text(self, text: TextBatch) -> Any:
-        """Encode captions with the wrapped matcher."""
-        return self.matcher.encode_text(text)
-
-    def encode_video(self, video: VideoBatch) -> Any:
-        """Encode videos with the wrapped matcher."""
-        return self.matcher.encode_video(video)
-
-    def score(self, text: Any, video: Any) -> Tensor:
-        """Compute the wrapped matcher's similarities (Q, V)."""
-        return self.matcher.score(text, video)
 
     def loss(self, batch: PairBatch) -> dict[str, Tensor]:
         """Compute the wrapped matcher's loss terms, and the term `source` against a preference for generated clips.
@@ -199,9 +178,7 @@ def paired_scores(matcher: Matcher, text: State, video: State) -> Tensor:
 MIN_CLIPS = 20
 """Fewest clips of a side: the means of two times 20 stray, by chance, by a third of what single clips do."""
 
-
 BAND_BYTES = 2**22 * SCORE_BYTES
-
 
 USES = "the source of clips, levelled on held-out captions"
 """What levelled scores use beside the caption and the video."""
@@ -316,6 +293,8 @@ def recognised_sources(known: FloatArray, sources: Sequence[str], clips: FloatAr
 
 def _own_scores(scores: ScoreBlocks, corpus: Corpus) -> list[tuple[str, float]]:
     """The score of each clip that is a caption's own, or mirrors it or is mirrored by it."""
+    import polars as pl
+
     pair_of = dict(corpus.clips.select("clip_id", pl.coalesce("pair_id", "clip_id")).iter_rows())
     clip_of = dict(corpus.captions.select("caption_id", "clip_id").iter_rows())
     columns: dict[str, list[int]] = {}

@@ -7,8 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from evenreel.errors import UsageError
-from evenreel.matchers.entry import Entry
-from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.matcher import Entry, Matcher
 
 _MODULES = {
     "mean_pool": "evenreel.matchers.mean_pool",

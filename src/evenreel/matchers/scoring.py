@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from evenreel.arrays import slices
 from evenreel.matchers.batches import row_lengths, text_batch, to_device, video_batch
-from evenreel.matchers.lengths import check_lengths, check_texts, check_videos
-from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.matcher import Matcher, check_lengths, check_texts, check_videos
 from evenreel.similarity.states import Encoded, gather_rows
 from evenreel.similarity.tiles import DEFAULT_BUDGET_BYTES, MatcherScores, device_of, evaluating
 from evenreel.types import NO_NOTES, ScoreNotes, TextFeatures, VideoFeatures
@@ -40,7 +39,7 @@ def matcher_scores(
         about: notes of the scores: what the matcher and the features use, and what else a reader must know.
 
     Raises:
-        UsageError: there is no caption or no video, one cannot be scored (`evenreel.matchers.lengths` says which), or
+        UsageError: there is no caption or no video, one cannot be scored (`evenreel.matchers.matcher` says which), or
             the budget is too small.
     """
     check_lengths(matcher, texts, videos)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from evenreel.errors import UsageError
-from evenreel.matchers.adapter import Adapted
-from evenreel.matchers.matcher import Coarse, Matcher, ScoresInParts
+from evenreel.matchers.matcher import Coarse, Matcher, ScoresInParts, Wrapper
 from evenreel.similarity.states import Encoded, mapped, take_rows
 from evenreel.similarity.tiles import DEFAULT_BUDGET_BYTES, MatcherScores
 from evenreel.types import FloatArray
@@ -117,8 +116,10 @@ def coarse_scorer(matcher: Matcher) -> CoarseScorer | None:
 
 
 def encoding_matcher(matcher: Matcher) -> Matcher:
-    """Return the matcher that encodes: the wrapped one of an adapted matcher, else the matcher itself."""
-    return matcher.matcher if isinstance(matcher, Adapted) else matcher
+    """Return the matcher that encodes: the innermost of wrapped ones."""
+    while isinstance(matcher, Wrapper):
+        matcher = matcher.served
+    return matcher
 
 
 class _Noting(nn.Module):

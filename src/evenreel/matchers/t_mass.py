@@ -20,10 +20,7 @@ from torch.nn import functional as F
 from evenreel.config import ABOVE_0, AT_LEAST_0, MOST_BITS, MOST_SIZE, SHARE, check_settings, one_of, whole
 from evenreel.losses import info_nce
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
-from evenreel.matchers.contrastive import logit_scale_at
-from evenreel.matchers.entry import Entry
-from evenreel.matchers.lengths import cut
-from evenreel.matchers.matcher import Limits
+from evenreel.matchers.matcher import Entry, Limits, cut, logit_scale_at
 from evenreel.matchers.x_pool import TextConditionedPooling
 from evenreel.similarity.conditioned import AttendedVideos, pooled_vectors
 from evenreel.similarity.states import chunks_of, joined_chunks

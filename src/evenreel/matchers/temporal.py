@@ -16,10 +16,8 @@ from torch.nn import functional as F
 
 from evenreel.config import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_heads, check_settings, whole
 from evenreel.errors import UsageError
-from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
-from evenreel.matchers.contrastive import contrastive, logit_scale_at
-from evenreel.matchers.entry import Entry
-from evenreel.matchers.matcher import Limits
+from evenreel.matchers.batches import TextBatch, VideoBatch
+from evenreel.matchers.matcher import ContrastiveMatcher, Entry, Limits, logit_scale_at
 from evenreel.matchers.mean_pool import PooledVectors
 from evenreel.similarity.pooling import masked_mean
 
@@ -123,7 +121,7 @@ def _block(dimension: int, settings: TemporalSettings) -> nn.TransformerEncoderL
     return block
 
 
-class Temporal(nn.Module):
+class Temporal(ContrastiveMatcher):
     """Matcher that scores by the cosine of the sentence and the mean of the frames after the transformer."""
 
     def __init__(self, dimension: int, settings: TemporalSettings) -> None:
@@ -144,10 +142,6 @@ class Temporal(nn.Module):
     def score(self, text: PooledVectors, video: PooledVectors) -> Tensor:
         """Compute the cosines (Q, V) of encoded captions and videos."""
         return text.vectors @ video.vectors.T
-
-    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the InfoNCE loss of a batch."""
-        return contrastive(self, batch)
 
 
 ENTRY = Entry(Temporal, TemporalSettings)

@@ -15,10 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from evenreel.config import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_settings, one_of, whole
-from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
-from evenreel.matchers.contrastive import contrastive, logit_scale_at
-from evenreel.matchers.entry import Entry
-from evenreel.matchers.matcher import Limits
+from evenreel.matchers.batches import TextBatch, VideoBatch
+from evenreel.matchers.matcher import ContrastiveMatcher, Entry, Limits, logit_scale_at
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
 from evenreel.similarity.interaction import TokenVectors, token_interaction
 from evenreel.similarity.pooling import masked_softmax
@@ -59,7 +57,7 @@ class WtiSettings:
         check_settings("wti", self, allowed)
 
 
-class Wti(nn.Module):
+class Wti(ContrastiveMatcher):
     """Matcher that scores by the weighted means of each word's best frame and each frame's best word.
 
     Raises:
@@ -97,10 +95,6 @@ class Wti(nn.Module):
     def score(self, text: TokenVectors, video: TokenVectors) -> Tensor:
         """Compute the token interaction (Q, V) of encoded captions and videos, from -1 to 1."""
         return token_interaction(text, video)
-
-    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the InfoNCE loss of a batch."""
-        return contrastive(self, batch)
 
 
 def token_weights(dimension: int, layers: int) -> nn.Sequential:

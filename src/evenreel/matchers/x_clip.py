@@ -15,11 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from evenreel.config import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_settings, whole
-from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
-from evenreel.matchers.contrastive import contrastive, logit_scale_at
-from evenreel.matchers.entry import Entry
-from evenreel.matchers.lengths import cut
-from evenreel.matchers.matcher import Limits
+from evenreel.matchers.batches import TextBatch, VideoBatch
+from evenreel.matchers.matcher import ContrastiveMatcher, Entry, Limits, cut, logit_scale_at
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
 from evenreel.similarity.attention import attend
 from evenreel.similarity.interaction import TableSide, in_chunks, token_products
@@ -94,7 +91,7 @@ class XClipVideo(NamedTuple):
     frame_mask: Tensor
 
 
-class XClip(nn.Module):
+class XClip(ContrastiveMatcher):
     """X-CLIP matcher, the mean of four similarities of coarse and fine parts; its matrices start as the identity."""
 
     def __init__(self, dimension: int, settings: XClipSettings) -> None:
@@ -138,10 +135,6 @@ class XClip(nn.Module):
         return in_chunks(
             self._score, TableSide(text, text.word_mask, _cut_words), TableSide(video, video.frame_mask, _cut_frames)
         )
-
-    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the InfoNCE loss of a batch."""
-        return contrastive(self, batch)
 
     def _score(self, text: XClipText, video: XClipVideo) -> Tensor:
         """(q, v) of one chunk; videos are the last axis of everything, so that steps run along contiguous memory."""

@@ -17,9 +17,7 @@ from evenreel.config import ABOVE_0, SHARE, check_settings
 from evenreel.losses import info_nce
 from evenreel.matchers.adapter import identity
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
-from evenreel.matchers.contrastive import logit_scale_at
-from evenreel.matchers.entry import Entry
-from evenreel.matchers.matcher import Limits
+from evenreel.matchers.matcher import Entry, Limits, logit_scale_at
 from evenreel.similarity.conditioned import AttendedVideos, AttendingTexts, PooledVideos, centred, gram, pooled_cosines
 
 

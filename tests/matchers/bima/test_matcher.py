@@ -24,7 +24,7 @@ from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.batches import to_device
 from evenreel.matchers.bima.matcher import Bima, Reading, captions_read
 from evenreel.matchers.bima.settings import with_dictionary_and_words
-from evenreel.matchers.entry import LearnedFrom
+from evenreel.matchers.matcher import LearnedFrom
 from evenreel.similarity.scene_elements import aggregate
 from tests.matchers.examples import DIMENSION, SETTINGS, captions, disturb, pairs, scores_of, text_rows, videos
 from tests.matchers.test_every_matcher import longer

@@ -17,9 +17,9 @@ from evenreel.language.role_graphs import ROLES
 from evenreel.losses import ranking_hinge
 from evenreel.matchers import MATCHERS, TextBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
-from evenreel.matchers.entry import LearnedFrom
 from evenreel.matchers.hgr.matcher import Hgr, HgrSettings, with_vocabulary
 from evenreel.matchers.hgr.text import GraphLimits, graph_tensors
+from evenreel.matchers.matcher import LearnedFrom
 from evenreel.types import RoleGraph, RoleNode
 from tests.matchers.examples import DIMENSION, KNOWN, SETTINGS, captions, disturb, pairs, scores_of, small, videos
 

@@ -13,8 +13,7 @@ from torch.nn import functional as F
 from evenreel.errors import UsageError
 from evenreel.losses import info_nce
 from evenreel.matchers import VideoBatch, build_matcher
-from evenreel.matchers.lengths import check_lengths
-from evenreel.matchers.matcher import Coarse, HasTrainingParts, ScoresInParts
+from evenreel.matchers.matcher import Coarse, HasTrainingParts, ScoresInParts, check_lengths
 from evenreel.matchers.tcd.matcher import Tcd
 from evenreel.matchers.tcd.reference import multi_head_attention, pair_parts
 from evenreel.matchers.tcd.settings import PRINTED

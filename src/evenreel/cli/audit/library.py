@@ -368,7 +368,7 @@ class _MatchedClips:
     def _queries(self) -> list[Encoded]:
         """Each query as the matcher encodes it when it re-ranks."""
         from evenreel.library.search.rerank import query_features
-        from evenreel.matchers.lengths import check_words
+        from evenreel.matchers.matcher import check_words
         from evenreel.matchers.scoring import encode_texts
 
         matcher = self.pretrained.matcher

@@ -29,7 +29,7 @@ from evenreel.matchers.bima.caption_words import CaptionWords, WrittenCaptions
 from evenreel.matchers.bima.settings import BimaSettings, dictionary_uses, with_dictionary_and_words
 from evenreel.matchers.bima.text import BiasHead, Gaussian, mean_draw
 from evenreel.matchers.bima.video import ElementAttention, SceneElements, SceneSettings
-from evenreel.matchers.entry import Entry
+from evenreel.matchers.matcher import Entry
 from evenreel.matchers.wti import Wti, weighted_tokens
 from evenreel.similarity.interaction import TokenVectors
 from evenreel.similarity.pooling import masked_mean

@@ -25,7 +25,7 @@ from evenreel.config import (
 from evenreel.errors import UsageError
 from evenreel.losses.variational import Reduction
 from evenreel.matchers.bima.caption_words import vocabulary_of
-from evenreel.matchers.entry import LearnedFrom
+from evenreel.matchers.matcher import LearnedFrom
 from evenreel.matchers.wti import WtiSettings
 
 _BALANCE = Allowed("adaptive, none or a number", lambda value: value in ("adaptive", "none") or FINITE.holds(value))

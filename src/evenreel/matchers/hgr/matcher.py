@@ -34,9 +34,8 @@ from evenreel.errors import UsageError
 from evenreel.language.word_vectors import read_word_vectors
 from evenreel.losses.ranking import RankingSettings, ranking_hinge
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
-from evenreel.matchers.entry import Entry, LearnedFrom
 from evenreel.matchers.hgr.text import GraphLimits, GraphTexts, graph_tensors
-from evenreel.matchers.matcher import Limits
+from evenreel.matchers.matcher import Entry, LearnedFrom, Limits
 from evenreel.similarity.phrases import PhraseTexts, PhraseVideos, frames_of, phrase_similarity
 from evenreel.similarity.pooling import masked_softmax
 

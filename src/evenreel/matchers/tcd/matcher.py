@@ -25,10 +25,7 @@ from torch.nn import functional as F
 from evenreel.losses import info_nce
 from evenreel.losses.calibration import CycleSettings, Sequence, contrastive_synchrony, cycle_loss
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
-from evenreel.matchers.contrastive import logit_scale_at
-from evenreel.matchers.entry import Entry
-from evenreel.matchers.lengths import cut
-from evenreel.matchers.matcher import Limits
+from evenreel.matchers.matcher import Entry, Limits, cut, logit_scale_at
 from evenreel.matchers.mean_pool import PooledVectors as Sentences
 from evenreel.matchers.tcd.clues import Clue, ClueWeights, CoAttention, CrossAttention, weighted_attention
 from evenreel.matchers.tcd.settings import TcdSettings, reads_on_screen

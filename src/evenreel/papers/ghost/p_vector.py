@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-
 Source = Literal["real", "generated"]
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evenreel.adaptation.adapted import Resources, TestTimeMatcher
 from evenreel.adaptation.baselines import Rescore, StreamNorm
-from evenreel.adaptation.prepared import reads_captions, resources_of
+from evenreel.adaptation.prepared import resources_of
 from evenreel.adaptation.run import AdaptReport, adapt
 from evenreel.adaptation.stream import EncodeTexts, QueryStream, RememberingReader, RememberingTagger, taken
 from evenreel.adaptation.titan import AdaptSettings, learnable
@@ -167,7 +167,7 @@ class Target:
         if prepared is not None and prepared.correction is not None and row.correction:
             prepared = replace(prepared, correction=switched(prepared.correction, row))
         given = self.confounders if row.settings.causal else None
-        reads = self.read if reads_captions(row.settings) else None
+        reads = self.read if row.settings.reads_captions else None
         return resources_of(prepared, self.part.videos, row.settings, reads, self.tagger, confounders=given)
 
     def check(self, row: Row) -> None:

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from evenreel.adaptation.titan import causal_training
+from evenreel.adaptation import titan_correction
 from evenreel.adaptation.titan_correction import (
     CausalCorrection,
     CausalSettings,
     FitSettings,
     TargetStage,
-    choose,
+    chosen,
     correction_recall,
     fit_source,
     judged,
@@ -96,7 +96,7 @@ def learned() -> CausalCorrection:
 
 def right_of(correction: CausalCorrection, one: Domain, candidates: np.ndarray) -> float:
     """Share of the queries for which their own clip is chosen."""
-    return float((choose(correction, *one, candidates).columns == np.arange(len(candidates))).mean())
+    return float((chosen(judged(correction, *one, candidates), candidates) == np.arange(len(candidates))).mean())
 
 
 @pytest.mark.slow
@@ -130,7 +130,9 @@ def test_the_source_stage_tells_pairs_of_clips_it_has_not_seen(learned: CausalCo
     assert after.bce < before.bce
     firsts = correction_recall(learned, *fresh, one_each(300))
     assert firsts.cosine == np.mean(nearest(fresh)[:, 0] == np.arange(300))
-    assert firsts.corrected == np.mean(choose(learned, *fresh, nearest(fresh)).columns == np.arange(300))
+    assert firsts.corrected == np.mean(
+        chosen(judged(learned, *fresh, nearest(fresh)), nearest(fresh)) == np.arange(300)
+    )
 
 
 def test_the_nearest_clips_are_found_some_captions_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +146,7 @@ def test_the_nearest_clips_are_found_some_captions_at_a_time(monkeypatch: pytest
         return sort(values, **how)
 
     monkeypatch.setattr(Tensor, "sort", counting)
-    monkeypatch.setattr(causal_training, "CHUNK_BYTES", 7 * 16 * 30)
+    monkeypatch.setattr(titan_correction, "CHUNK_BYTES", 7 * 16 * 30)
     assert correction_recall(correction, *one, one_each(30)) == whole
     assert asked == [7, 7, 7, 7, 2]
 
@@ -169,7 +171,7 @@ def test_no_pair_is_learned_as_none(seed: int) -> None:
     """Captions 0 to 3 are of one clip, and 4 has the words of 5: none of these is ever drawn as another."""
     pairs = pairs_of([0, 0, 0, 0, 1, 2, 3], [0, 1, 2, 3, 4, 4, 5])
     generator = torch.Generator().manual_seed(seed)
-    queries, clips, labels = causal_training._source_batch(pairs, torch.arange(7), generator)
+    queries, clips, labels = titan_correction._source_batch(pairs, torch.arange(7), generator)
     assert labels.tolist() == [1.0] * 7 + [0.0] * 7
     described = {(query, clip) for query in range(7) for clip in range(4) if pairs.clips[query] == clip}
     described |= {(4, 2), (5, 1)}
@@ -182,17 +184,17 @@ def test_no_pair_is_learned_as_none(seed: int) -> None:
 def test_others_are_drawn_among_all_that_there_are() -> None:
     generator, pairs, seen = torch.Generator().manual_seed(0), one_each(4), set()
     for _ in range(60):
-        queries, clips, _ = causal_training._source_batch(pairs, torch.arange(4), generator)
+        queries, clips, _ = titan_correction._source_batch(pairs, torch.arange(4), generator)
         seen |= set(zip(queries[4:].tolist(), clips[4:].tolist(), strict=True))
     assert seen == {(query, clip) for query in range(4) for clip in range(4) if query != clip}
 
 
 def test_each_pair_comes_once_before_any_comes_again() -> None:
-    batches = causal_training._batches(10, 3, torch.Generator().manual_seed(0))
+    batches = titan_correction._batches(10, 3, torch.Generator().manual_seed(0))
     rounds = [torch.cat([next(batches) for _ in range(3)]).tolist() for _ in range(4)]
     assert all(len(set(one)) == 9 for one in rounds)
     assert len({tuple(one) for one in rounds}) == 4
-    assert len(next(causal_training._batches(2, 128, torch.Generator()))) == 2
+    assert len(next(titan_correction._batches(2, 128, torch.Generator()))) == 2
 
 
 def test_a_source_without_others_is_refused() -> None:
@@ -223,8 +225,8 @@ def slow_rank(correction: CausalCorrection, one: Domain, candidates: np.ndarray)
     ranks = []
     for query, clips in enumerate(candidates):
         with torch.no_grad():
-            judged = [correction.target_logits(one.q[[query]], one.v[[clip]]).item() for clip in clips]
-        better, equal = (sum(test(one, judged[0]) for one in judged[1:]) for test in (float.__gt__, float.__eq__))
+            found = [correction.logits(one.q[[query]], one.v[[clip]]).item() for clip in clips]
+        better, equal = (sum(test(one, found[0]) for one in found[1:]) for test in (float.__gt__, float.__eq__))
         ranks.append(1 + better + equal / 2)
     return float(np.mean(ranks))
 
@@ -240,8 +242,8 @@ def test_the_target_stage_learns_labels_that_nothing_tells() -> None:
     assert ranks[0] == pytest.approx(label_rank(judged(source, *target, candidates)), abs=1e-9)
     assert ranks[0] - 0.3 > ranks[20] > ranks[400]
     assert ranks[400] < 1.1
-    assert np.mean(choose(trained[400], *target, candidates).columns == candidates[:, 0]) > 0.9
-    assert np.mean(choose(trained[0], *target, candidates).columns == candidates[:, 0]) < 0.3
+    assert np.mean(chosen(judged(trained[400], *target, candidates), candidates) == candidates[:, 0]) > 0.9
+    assert np.mean(chosen(judged(trained[0], *target, candidates), candidates) == candidates[:, 0]) < 0.3
 
 
 def test_candidates_that_are_judged_alike_share_their_ranks() -> None:
@@ -282,17 +284,16 @@ def test_the_choice_is_that_of_single_pairs_and_of_equals_the_first(
     target = domain(30, 3, shift=3)
     candidates = nearest(target, eta=5)
     whole = judged(learned, *target, candidates)
-    monkeypatch.setattr(causal_training, "CHUNK_BYTES", 1)  # a pair at a time
+    monkeypatch.setattr(titan_correction, "CHUNK_BYTES", 1)  # a pair at a time
     alone = judged(learned, *target, candidates)
     np.testing.assert_allclose(alone, whole, atol=1e-4)
     for row, clips in enumerate(candidates):
         pairs = target.q[[row] * 5], target.v[torch.from_numpy(clips)]
-        np.testing.assert_allclose(alone[row], learned.target_logits(*pairs).detach().numpy(), atol=1e-4)
-    chosen = choose(learned, *target, candidates)
-    assert chosen.columns.tolist() == [int(clips[np.argmax(row)]) for clips, row in zip(candidates, alone, strict=True)]
-    np.testing.assert_allclose(chosen.probabilities, 1 / (1 + np.exp(-alone.max(1))))
+        np.testing.assert_allclose(alone[row], learned.logits(*pairs).detach().numpy(), atol=1e-4)
+    best = [int(clips[np.argmax(row)]) for clips, row in zip(candidates, alone, strict=True)]
+    assert chosen(alone, candidates).tolist() == best
     same = Domain(target.q, target.v[:1].repeat(30, 1))  # all clips alike
-    assert (choose(learned, *same, candidates).columns == candidates[:, 0]).all()
+    assert (chosen(judged(learned, *same, candidates), candidates) == candidates[:, 0]).all()
 
 
 def test_ranks_of_the_correction_and_of_the_matcher_decide_together(
@@ -306,7 +307,6 @@ def test_ranks_of_the_correction_and_of_the_matcher_decide_together(
         by_correction = [1 + sum(other > own for other in row) for own in row]
         sums = [place + rank for place, rank in enumerate(by_correction, start=1)]
         expected.append(int(clips[sums.index(min(sums))]))
-    chosen = choose(learned, *target, candidates, "ranks")
-    assert chosen.columns.tolist() == expected
-    alone = choose(learned, *target, candidates).columns
-    assert (chosen.columns != alone).any() and (chosen.columns != candidates[:, 0]).any()
+    found = chosen(logits, candidates, "ranks")
+    assert found.tolist() == expected
+    assert (found != chosen(logits, candidates)).any() and (found != candidates[:, 0]).any()

@@ -10,7 +10,7 @@ import torch
 from safetensors.numpy import save_file
 from safetensors.torch import save_file as torch_file
 
-from evenreel.adaptation.titan import confounders
+from evenreel.adaptation import titan_correction
 from evenreel.adaptation.titan_correction import frame_confounders, phrase_confounders, read_confounders
 from evenreel.errors import UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary
@@ -37,7 +37,7 @@ def dictionary(entities: int, activities: int) -> EmbeddedDictionary:
 
 
 def test_phrases_are_those_that_most_clips_are_near(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confounders, "KAPPA", 3)
+    monkeypatch.setattr(titan_correction, "KAPPA", 3)
     clips, embedded = videos(unit(30, 4, D, seed=1)), dictionary(12, 9)
     found = phrase_confounders(clips, embedded, 8)
     counts: dict[str, int] = {}
@@ -68,7 +68,7 @@ def test_phrases_are_those_that_most_clips_are_near(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_domain_that_shows_other_things_has_other_confounders(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confounders, "KAPPA", 1)
+    monkeypatch.setattr(titan_correction, "KAPPA", 1)
     embedded = dictionary(6, 0)
     one, other = (videos(embedded.entities[rows][:, None]) for rows in ([0, 0, 1], [4, 5, 5]))
     assert phrase_confounders(one, embedded).names == ("thing 0", "thing 1")
@@ -96,7 +96,7 @@ def test_centres_are_seeded_and_no_more_than_frames(monkeypatch: pytest.MonkeyPa
     still = videos(np.repeat(unit(3, 1, D), 50, axis=1))  # far more frames than distinct ones
     found = frame_confounders(still, 10)
     assert sorted((found @ still.frames[:, 0].T).argmax(1)) == [0, 1, 2]
-    monkeypatch.setattr(confounders, "MOST_FRAMES", 30)
+    monkeypatch.setattr(titan_correction, "MOST_FRAMES", 30)
     many = videos(unit(20, 4, D))
     one, other, third = (frame_confounders(many, 5, seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(one, other)
@@ -108,8 +108,8 @@ def test_a_file_of_any_kind_is_read_and_brought_to_unit_length(tmp_path: Path) -
     np.save(tmp_path / "a.npy", table)
     np.savez(tmp_path / "a.npz", anything=table.astype(np.float16))
     save_file({"c": table.astype(np.float32)}, tmp_path / "a.safetensors")
-    for suffix in confounders.SUFFIXES:
-        found = read_confounders(tmp_path / f"a{suffix}", width=3)
+    for suffix in titan_correction.SUFFIXES:
+        found = read_confounders(tmp_path / f"a{suffix}")
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, table / np.sqrt((table**2).sum(1))[:, None], atol=1e-6)
 
@@ -139,15 +139,13 @@ def test_a_table_that_is_none_is_refused(table: np.ndarray, sentence: str, tmp_p
 def test_files_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "pickled.npy", np.array([{}], object))
     np.savez(tmp_path / "two.npz", a=np.ones((1, 2)), b=np.ones((1, 2)))
-    np.save(tmp_path / "wide.npy", np.ones((2, 5)))
     (tmp_path / "torn.safetensors").write_bytes(b"\xff" * 20)
     for name, sentence in (
         ("pickled.npy", "cannot be read"),
         ("two.npz", r"holds 2 arrays \(a, b\); give a file with one"),
-        ("wide.npy", "have 5 numbers each, and 3 are needed"),
         ("torn.safetensors", "cannot be read"),
         ("not_there.npy", "cannot be read"),
         ("table.csv", "ends in none of .npy, .npz, .safetensors"),
     ):
         with pytest.raises(UsageError, match=sentence):
-            read_confounders(tmp_path / name, width=3)
+            read_confounders(tmp_path / name)

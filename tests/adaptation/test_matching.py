@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import rankdata
 
+from evenreel.adaptation import matching
 from evenreel.adaptation.matching import one_way, transport_plan
-from evenreel.adaptation.titan import Match, MatchSettings, matching, rank_sums, rematch
+from evenreel.adaptation.titan import Match, MatchSettings, rank_sums, rematch
 from evenreel.errors import ScoresError
 
 Table = np.ndarray

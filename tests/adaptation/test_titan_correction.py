@@ -103,10 +103,11 @@ def test_each_equation_is_that_of_loops(settings: CausalSettings, width: int) ->
     expected = torch.tensor([loops.attended(*pair) for pair in pairs], dtype=torch.float64)
     torch.testing.assert_close(correction.attended(q, v), expected, rtol=0, atol=1e-10)
     logits = torch.tensor([loops.logit(*pair) for pair in pairs], dtype=torch.float64)
-    torch.testing.assert_close(correction.source_logits(q, v), logits, rtol=0, atol=1e-10)
-    torch.testing.assert_close(correction.target_logits(q, v), logits, rtol=0, atol=1e-10)
+    torch.testing.assert_close(correction.logits(q, v), logits, rtol=0, atol=1e-10)
     found = torch.tensor([loops.confounder(*pair, target) for pair in pairs], dtype=torch.float64)
-    torch.testing.assert_close(correction.target_confounder(q, v, target), found, rtol=0, atol=1e-10)
+    torch.testing.assert_close(
+        correction.target_confounder(q, correction.clips(q, v), target), found, rtol=0, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -150,7 +151,7 @@ def test_a_query_that_stands_there_with_two_clips_is_found_as_well_as_one_that_s
     """Where what tells it is the query itself, each of four is told from the three others, and not from itself."""
     correction = moved(CausalSettings(mutual="info_nce", lambda_mi=1.0))
     q = torch.eye(D, dtype=torch.float64)[:4].repeat(2, 1)
-    correction._confounder = lambda query, clips, confounders: query  # type: ignore[method-assign]
+    correction.target_confounder = lambda query, clips, confounders: query  # type: ignore[method-assign]
     terms = correction.target_terms(q, unit(8, D, 2), torch.ones(8, dtype=torch.float64), unit(3, D, 3))
     best = 10 - math.log((math.exp(10) + 6) / 7)  # cosines of 1 and 0 at a temperature of 0.1, six others
     assert terms["query_information"].item() == pytest.approx(-best, abs=1e-9)
@@ -160,7 +161,7 @@ def test_a_query_that_stands_there_with_two_clips_is_found_as_well_as_one_that_s
 def test_it_starts_with_the_order_of_the_cosine(rows: int, seed: int) -> None:
     correction = new_correction(D, unit(4, 3, seed), CausalSettings(), seed).double()
     q, v = unit(rows, D, seed), unit(rows, D, seed + 1)
-    torch.testing.assert_close(correction.source_logits(q, v), COSINE_SCALE * (q * v).sum(1), rtol=0, atol=1e-6)
+    torch.testing.assert_close(correction.logits(q, v), COSINE_SCALE * (q * v).sum(1), rtol=0, atol=1e-6)
 
 
 def test_equal_seeds_start_equal_and_draw_from_nobody() -> None:
