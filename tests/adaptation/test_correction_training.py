@@ -262,11 +262,6 @@ def test_a_stream_in_batches_is_learned_from_as_one() -> None:
     once = on_target(source, target, candidates, FitSettings(6)).state_dict()
     assert all(map(torch.equal, once.values(), stage.correction.state_dict().values()))
     assert all(map(torch.equal, before.values(), source.state_dict().values()))
-    figures = stage.learn(*target, candidates)
-    assert figures.keys() == {
-        f"{name}_{end}" for name in ("match", "video_information", "query_information") for end in ("start", "end")
-    }
-    assert stage.learn(*target, candidates)["match_end"] < figures["match_start"]
 
 
 def test_no_step_and_no_other_candidate_teach_nothing() -> None:
@@ -274,7 +269,7 @@ def test_no_step_and_no_other_candidate_teach_nothing() -> None:
     correction = new_correction(D, backgrounds()[:KINDS], CausalSettings(), 0)
     for fit, given in ((FitSettings(0), candidates), (FitSettings(5), candidates[:, :1])):
         stage = TargetStage(correction, backgrounds()[:KINDS], fit)
-        assert stage.learn(*target, given) == {}
+        stage.learn(*target, given)
         assert all(map(torch.equal, correction.state_dict().values(), stage.correction.state_dict().values()))
 
 

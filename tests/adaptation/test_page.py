@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evenreel.adaptation.adapted import AdaptationStep
-from evenreel.adaptation.run import AdaptReport, Changes, adaptation_page, adaptation_result
+from evenreel.adaptation.run import AdaptReport, Changes, adaptation_page
 from evenreel.adaptation.safety import MeanChange, QualityVerdict
 from evenreel.adaptation.titan import LabelRank
 from evenreel.report.page import render
@@ -47,8 +47,7 @@ def page(pictures: dict[str, bytes]) -> str:
     )  # fmt: skip
     report = AdaptReport(True, "Adapted.", steps)
     names = {"v1": LONG, "v2": "<two>.mp4"}
-    result = adaptation_result("t", report, changes, names)
-    return render(adaptation_page(result, report, changes, "lr: 1", names, pictures))
+    return render(adaptation_page("t", report, changes, "lr: 1", names, pictures))
 
 
 def test_examples_with_pictures_and_without() -> None:

@@ -160,7 +160,7 @@ NAN = float("nan")
         *((MatchSettings, one) for one in ({"match": "best"}, {"alpha": -0.5}, {"alpha": NAN}, {"alpha": "1"})),
         *((MatchSettings, one) for one in ({"capacity": 0}, {"capacity": 1.5}, {"temperature": None})),
         *((MatchSettings, one) for one in ({"temperature": 0.0}, {"iterations": 0}, {"iterations": 2.5})),
-        *((TTTSettings, one) for one in ({"lambda_mean": -1.0}, {"drop": 1.0}, {"noise": -0.1}, {"queue": 2.5})),
+        *((TTTSettings, one) for one in ({"lambda_mean": -1.0}, {"drop": 1.0}, {"queue": 2.5})),
         *((TTTSettings, one) for one in ({"temperature": 0.0}, {"relative": 1}, {"lambda_contrastive": NAN})),
         (TTTSettings, {"lambda_contrastive": 0.0, "lambda_mean": 0.0, "lambda_covariance": 0.0}),
         *((FlowSettings, one) for one in ({"layers": -1}, {"hidden": 0}, {"steps": 1.5}, {"lr": 0.0}, {"batch": 0})),

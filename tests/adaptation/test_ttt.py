@@ -64,11 +64,11 @@ def test_contrastive_loss_against_loops(rows: int, seed: int, temperature: float
     assert nt_xent(first, second, temperature).item() == pytest.approx(sum(costs) / len(costs), rel=1e-4, abs=1e-5)
 
 
-@given(sizes=st.lists(st.integers(0, 4), min_size=1, max_size=5), seed=st.integers(0, 999))
+@given(rows=st.integers(2, 20), seed=st.integers(0, 999))
 @settings(max_examples=20)
-def test_moments_do_not_depend_on_batches(sizes: list[int], seed: int) -> None:
-    vectors = unit(sum(sizes) + 2, seed)
-    found = moments(iter(vectors.split([2, *sizes])))
+def test_moments_are_those_of_numpy(rows: int, seed: int) -> None:
+    vectors = unit(rows, seed)
+    found = moments(vectors)
     assert found.size.item() == len(vectors)
     np.testing.assert_allclose(found.mean, vectors.numpy().mean(0), atol=1e-6)
     np.testing.assert_allclose(found.covariance, np.cov(vectors.numpy().T), atol=1e-6)
@@ -89,8 +89,8 @@ def test_statistics_come_back_from_their_tensors() -> None:
     ("text", "video", "words"),
     [
         (unit(1, 0), unit(5, 0), "1 captions with a vector"),
-        (unit(5, 0), [], "0 clips with a vector"),
-        (unit(5, 0), [unit(3, 0), torch.full((2, 5), math.nan)], "clips are NaN or infinite"),
+        (unit(5, 0), unit(0, 0), "0 clips with a vector"),
+        (unit(5, 0), torch.full((2, 5), math.nan), "clips are NaN or infinite"),
     ],
 )
 def test_what_has_no_moments_is_refused(text: Any, video: Any, words: str) -> None:
@@ -198,13 +198,6 @@ def test_a_sentence_moves_as_the_mean_of_its_words() -> None:
         torch.testing.assert_close(view.sentence[row], moved / moved.norm())
 
 
-def test_noise_has_its_length() -> None:
-    chosen, text = TTTSettings(drop=0.0, noise=0.5), captions((2,) * 300)
-    cosines = (caption_view(text, chosen, draw()).sentence * text.sentence).sum(1)
-    assert cosines.mean().item() == pytest.approx(1 / math.sqrt(1 + 0.5**2), abs=0.01)
-    torch.testing.assert_close(caption_view(text, STILL, draw()).sentence, text.sentence)
-
-
 def test_terms_against_their_parts() -> None:
     matcher, text, video, statistics = trained("mean_pool+linear"), captions(), videos(), own_statistics()
     weights = TTTSettings(2.0, 3.0, 5.0, relative=False, drop=0.0, queue=0)
@@ -262,7 +255,7 @@ def test_padding_changes_nothing() -> None:
 
 def test_equal_seeds_give_equal_terms() -> None:
     found = [
-        TTTObjective(own_statistics(), TTTSettings(noise=0.1), draw(seed))(
+        TTTObjective(own_statistics(), TTTSettings(drop=0.5), draw(seed))(
             trained("mean_pool+linear"), captions(), videos()
         )
         for seed in (0, 0, 1)

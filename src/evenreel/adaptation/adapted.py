@@ -49,11 +49,10 @@ from evenreel.types import FloatArray, TextFeatures, VideoFeatures
 
 @dataclass(frozen=True, eq=False)
 class Resources:
-    """Resources of pseudo-labelling besides the model and the queries.
+    """Resources of test-time training besides the model and the queries (`evenreel.adaptation.prepared.resources_of`).
 
     Attributes:
-        encode: function that encodes counterfactual captions as features.
-        tagger: tagger that finds nouns, verbs and adjectives of queries.
+        encode, tagger: what reads counterfactual captions, and what finds nouns, verbs and adjectives of queries.
         correction: bias correction of the source checkpoint; a copy of it is trained on the stream.
         confounders: (N, d) confounders of the target's clips.
         statistics: moments of the source's captions and clips, for the drift test.
@@ -101,8 +100,7 @@ class AdaptationStep:
     """One step of adaptation: a batch of a stream (online), or a pass through all of it (offline).
 
     Attributes:
-        number: number of the step, from 1.
-        queries: number of queries labelled.
+        number, queries: number of the step, from 1, and of the queries labelled.
         pairs: number of pseudo-labels that were trained on, counterfactual captions included.
         counterfactual: number of captions from which an over-attended word was removed.
         coverage: share of the gallery's clips, 0 to 1, that are the pseudo clip of a query.
@@ -209,11 +207,7 @@ class TestTimeMatcher(Wrapper):
         return self._gallery
 
     def see(self, texts: TextFeatures, sentences: Sequence[str]) -> FloatArray:
-        """Score a batch of queries with the gallery's clips, and train on it.
-
-        Args:
-            texts: features of B queries.
-            sentences: the B queries as they are written.
+        """Score B queries, as features and as they are written, with the gallery's clips, and train on them.
 
         Returns:
             (B, V) scores, by the model after the batch or before it (`settings.predict`).
@@ -240,7 +234,8 @@ class TestTimeMatcher(Wrapper):
             progress(done / len(rounds))
         for rows in _chunks(held, self.settings.bank) if self.learned else []:
             verdict = self._quality_verdict(_part(stream, rows), np.arange(len(rows)))
-            self.steps[-1] = replace(self.steps[-1], verdict=verdict, served=self._name)
+            self.steps[-1] = replace(self.steps[-1], verdict=verdict)
+            self._say_served()
 
     def ranked(self, texts: TextFeatures) -> FloatArray:
         """Compute the scores (B, V) of queries with the gallery's clips by the model being served."""
@@ -252,9 +247,9 @@ class TestTimeMatcher(Wrapper):
         """Compute the scores (B, V) of queries with the gallery's clips by the source model."""
         return scored(self.source, texts, self._at_source.encoded)
 
-    @property
-    def _name(self) -> str:
-        return "source" if self.served is self.source else "adapted"
+    def _say_served(self) -> None:
+        name = "source" if self.served is self.source else "adapted"
+        self.steps[-1] = replace(self.steps[-1], served=name)
 
     def _step(self, window: QueryWindow, own: Indices, verdict: QualityVerdict | None) -> None:
         """Learn from a batch of those that were seen."""
@@ -270,7 +265,7 @@ class TestTimeMatcher(Wrapper):
             else:
                 step = replace(step, loss=self._learner.unpaired(taken(window.texts, own), self._videos))
         self.steps.append(step)
-        self.steps[-1] = replace(step, served=self._name)
+        self._say_served()
 
     def _turned(self, window: QueryWindow) -> dict[str, float]:
         """Turn captions towards the clips that they are assigned to; how far they went, as a cosine."""
@@ -336,12 +331,9 @@ class TestTimeMatcher(Wrapper):
         if not self.settings.safety.drift or statistics is None:
             return True
         if self.drift is None or (online and not self.drift.found):
-            text, video = statistics
             assert self._at_source.vectors is not None
-            captions = mean_shift(
-                caption_vectors(self.source, window.texts), int(text.size), text.mean, text.covariance
-            )
-            clips = mean_shift(self._at_source.vectors, int(video.size), video.mean, video.covariance)
+            captions = mean_shift(caption_vectors(self.source, window.texts), *statistics.text)
+            clips = mean_shift(self._at_source.vectors, *statistics.video)
             self._asked += 1
             confidence = self.settings.safety.confidence
             self.drift = drift_of(captions, clips, confidence, self._asked if online else None)

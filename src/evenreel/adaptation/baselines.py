@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -62,13 +62,7 @@ from evenreel.types import FloatArray
 
 
 class VectorMoments(NamedTuple):
-    """Count, mean and covariance of vectors.
-
-    Attributes:
-        size: () int64, number of vectors, at least 2.
-        mean: (D,) mean vector.
-        covariance: (D, D) covariance, with the divisor size - 1.
-    """
+    """Count () of vectors, 2 or more, their mean (D,) and their covariance (D, D), with the divisor count - 1."""
 
     size: Tensor
     mean: Tensor
@@ -99,33 +93,19 @@ def statistics_of(tensors: Mapping[str, Tensor]) -> SourceStatistics:
     )
 
 
-def source_statistics(vectors_q: Tensor | Iterable[Tensor], vectors_v: Tensor | Iterable[Tensor]) -> SourceStatistics:
-    """Compute the moments of the vectors of the source's captions and clips, batch by batch.
-
-    Args:
-        vectors_q: (Q, D) vectors of captions, or batches of them.
-        vectors_v: (V, D) vectors of clips, or batches of them.
-
-    Raises:
-        UsageError: there are fewer than two of one kind, or vectors that are no finite numbers.
-    """
+def source_statistics(vectors_q: Tensor, vectors_v: Tensor) -> SourceStatistics:
+    """Compute the moments of the vectors of the source's captions (Q, D) and clips (V, D)."""
     return SourceStatistics(moments(vectors_q, "captions"), moments(vectors_v, "clips"))
 
 
-def moments(batches: Tensor | Iterable[Tensor], kind: str = "items") -> VectorMoments:
-    """Compute the mean (D,) and covariance (D, D) of batches of vectors (n, D), each read once, in float64.
-
-    Args:
-        batches: vectors as one tensor, or as any number of them.
-        kind: word for the vectors in error messages.
+def moments(vectors: Tensor, kind: str = "items") -> VectorMoments:
+    """Compute the mean (D,) and covariance (D, D) of vectors (N, D), in float64.
 
     Raises:
-        UsageError: there are fewer than two vectors, or some are no finite numbers.
+        UsageError: there are fewer than two vectors, or some are no finite numbers; they are called by their `kind`.
     """
-    count, total, products = 0, torch.zeros(()), torch.zeros(())
-    for batch in [batches] if isinstance(batches, Tensor) else batches:
-        wide = batch.detach().cpu().double()
-        count, total, products = count + len(wide), total + wide.sum(0), products + wide.T @ wide
+    count, wide = len(vectors), vectors.detach().cpu().double()
+    products = wide.T @ wide
     if count < 2:
         raise UsageError(
             f"The source has {count} {kind} with a vector; a covariance needs at least 2, and describes D numbers well "
@@ -133,7 +113,7 @@ def moments(batches: Tensor | Iterable[Tensor], kind: str = "items") -> VectorMo
         )
     if not products.isfinite().all():
         raise UsageError(f"Some vectors of the source's {kind} are NaN or infinite; their moments say nothing.")
-    mean = total / count
+    mean = wide.sum(0) / count
     covariance = (products - count * torch.outer(mean, mean)) / (count - 1)
     return VectorMoments(torch.tensor(count), mean.float(), covariance.float())
 
@@ -150,7 +130,6 @@ class TTTSettings:
             does with measured values: 1 then means no visible shift. False takes the paper's distances, which for unit
             vectors are far smaller than the contrastive term.
         drop: share of the words or frames that a view lacks; one is always left.
-        noise: length of the random vector that is added to the unit vectors of a view.
         queue: number of vectors that moments are computed from, the present batch included; 0 for the batch alone.
         temperature: temperature of the contrastive term. The paper's is 0.5, for a head of its own; similarities of
             frozen features lie closer together.
@@ -161,14 +140,13 @@ class TTTSettings:
     lambda_covariance: float = 1.0
     relative: bool = True
     drop: float = 0.2
-    noise: float = 0.0
     queue: int = 1024
     temperature: float = 0.1
 
     def __post_init__(self) -> None:
         weights = ("lambda_contrastive", "lambda_mean", "lambda_covariance")
         ranges = {"relative": TRUE_OR_FALSE, "drop": SHARE, "queue": whole(0), "temperature": ABOVE_0}
-        check_settings("ttt", self, dict.fromkeys((*weights, "noise"), AT_LEAST_0) | ranges)
+        check_settings("ttt", self, dict.fromkeys(weights, AT_LEAST_0) | ranges)
         if not any(getattr(self, name) for name in weights):
             raise UsageError(f"All weights of ttt are 0 ({', '.join(weights)}); give one of them a number above 0.")
 
@@ -182,15 +160,7 @@ class VectorQueue:
         self.vectors: Tensor | None = None
 
     def with_past(self, ids: Sequence[str], vectors: Tensor) -> Tensor:
-        """Return a batch joined with the queued vectors of other ids, and queue the batch.
-
-        Args:
-            ids: n ids without duplicates.
-            vectors: (n, D) vectors of these ids.
-
-        Returns:
-            (m, D) with n <= m <= max(n, size): the batch with gradients, and the queued vectors without.
-        """
+        """Join a batch (n, D), with gradients, with the queued vectors of other ids, without; queue the batch."""
         fresh, own = set(ids), vectors.detach()
         names, known = list(ids), own
         if self.vectors is not None:
@@ -326,20 +296,19 @@ def chance_gaps(source: VectorMoments, count: int) -> tuple[Tensor, ...]:
 def caption_view(text: TextBatch, settings: TTTSettings, generator: torch.Generator) -> TextBatch:
     """Make a view of captions for the contrastive task, without some of their words.
 
-    As the text is not encoded again, the sentence vector is moved as the mean of the unit words moves; a caption of one
-    word changes by the noise alone.
+    As the text is not encoded again, the sentence vector is moved as the mean of the unit words moves.
     """
     kept = _kept_mask(text.word_mask, settings.drop, generator)
     words = F.normalize(text.words, dim=-1)
     moved = text.sentence + masked_mean(words, kept) - masked_mean(words, text.word_mask)
-    sentence = F.normalize(_noisy(moved, settings.noise, generator), dim=-1)
-    return replace(text, words=text.words.masked_fill(~kept[..., None], 0.0), word_mask=kept, sentence=sentence)
+    kept_words = text.words.masked_fill(~kept[..., None], 0.0)
+    return replace(text, words=kept_words, word_mask=kept, sentence=F.normalize(moved, dim=-1))
 
 
 def clip_view(video: VideoBatch, settings: TTTSettings, generator: torch.Generator) -> VideoBatch:
     """Make a view of clips for the contrastive task, without some of their frames; on-screen windows stay."""
     kept = _kept_mask(video.frame_mask, settings.drop, generator)
-    frames = F.normalize(_noisy(video.frames, settings.noise, generator), dim=-1)
+    frames = F.normalize(video.frames, dim=-1)
     return replace(video, frames=frames.masked_fill(~kept[..., None], 0.0), frame_mask=kept)
 
 
@@ -349,13 +318,6 @@ def _kept_mask(mask: Tensor, drop: float, generator: torch.Generator) -> Tensor:
     kept = draws >= drop
     kept[torch.arange(len(mask), device=mask.device), draws.argmax(1)] = True
     return kept & mask
-
-
-def _noisy(vectors: Tensor, length: float, generator: torch.Generator) -> Tensor:
-    if not length:
-        return vectors
-    noise: Tensor = torch.randn(vectors.shape, generator=generator).to(vectors)
-    return vectors + noise * (length / math.sqrt(vectors.shape[-1]))
 
 
 MOST_LOG_SCALE = 2.0
@@ -385,35 +347,16 @@ class Coupling(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Transform vectors x (N, D) to y (N, D); also return the logarithm (N,) of the determinant."""
-        log_scale, shift = self._change(x)
-        return self._joined(x, self._moving(x) * log_scale.exp() + shift), log_scale.sum(1)
-
-    def inverse(self, y: Tensor) -> Tensor:
-        """Invert the transform: vectors y (N, D) to x (N, D)."""
-        log_scale, shift = self._change(y)
-        return self._joined(y, (self._moving(y) - shift) * (-log_scale).exp())
-
-    def _change(self, x: Tensor) -> tuple[Tensor, Tensor]:
         raw, shift = self.net(x[:, self.first :: 2]).chunk(2, dim=1)
-        return MOST_LOG_SCALE * torch.tanh(raw / MOST_LOG_SCALE), shift
-
-    def _moving(self, x: Tensor) -> Tensor:
-        return x[:, 1 - self.first :: 2]
-
-    def _joined(self, x: Tensor, moved: Tensor) -> Tensor:
-        result = x.clone()
-        result[:, 1 - self.first :: 2] = moved
-        return result
+        log_scale = MOST_LOG_SCALE * torch.tanh(raw / MOST_LOG_SCALE)
+        moved = slice(1 - self.first, None, 2)
+        y = x.clone()
+        y[:, moved] = x[:, moved] * log_scale.exp() + shift
+        return y, log_scale.sum(1)
 
 
 class Flow(nn.Module):
-    """Normalising flow: a density of vectors that is standard normal after standardising and coupling layers.
-
-    Args:
-        dimension: dimension D, at least 2.
-        layers: number of couplings.
-        hidden: hidden units of each coupling.
-    """
+    """Normalising flow: a density of vectors that is standard normal after standardising and coupling layers."""
 
     mean: Tensor
     scale: Tensor
@@ -431,12 +374,6 @@ class Flow(nn.Module):
             z, change = coupling(z)
             log_det = log_det + change
         return z, log_det
-
-    def inverse(self, z: Tensor) -> Tensor:
-        """Transform latent vectors (N, D) back to vectors (N, D)."""
-        for coupling in reversed(self.couplings):
-            z = coupling.inverse(z)  # type: ignore[operator]  # a ModuleList does not say what it holds
-        return z * self.scale + self.mean
 
     def log_prob(self, x: Tensor) -> Tensor:
         """Compute the log-density (N,) of vectors (N, D), in the flow's own precision.

@@ -92,15 +92,9 @@ class Flows(NamedTuple):
 
 @dataclass(frozen=True)
 class Note:
-    """Origin of a source's prepared data, and figures of how well it fits.
+    """What a source's prepared data are from (the corpus by name), and figures of how well they fit.
 
-    Attributes:
-        corpus, split: the source corpus by name, and its split.
-        captions, clips: how many of either.
-        confounders: method by which confounders of source and target are found.
-        names: names of the source's confounders, if any, the most frequent first.
-        seed: random seed.
-        figures: measured figures by name.
+    `names` are those of the source's confounders, the most frequent first; `confounders` says how they were found.
     """
 
     corpus: str = ""
@@ -119,8 +113,7 @@ class PreparedSource:
 
     Attributes:
         correction: bias correction after its source stage; use `copy.deepcopy` of it for each target.
-        statistics: moments of the source's vectors.
-        flows: normalising flows of captions and clips.
+        statistics, flows: moments, and normalising flows, of the source's vectors.
         dictionary: dictionary of the phrases that confounders are chosen from, where these are scene elements.
         note: origin of the data.
     """
@@ -141,11 +134,7 @@ class PreparedSource:
 
         Args:
             videos: features of the target's clips, by the source's encoder.
-            given: (N, d) confounders to use instead, such as those of a file.
-
-        Raises:
-            UsageError: the source's were read from a file, and none is given for the target; or those that are given
-                are of another length.
+            given: (N, d) confounders to use instead, such as those of a file; needed where the source's are of a file.
         """
         if given is not None:
             if self.correction is not None:
@@ -179,9 +168,6 @@ def resources_of(
             are any.
         tagger: tagger of the words of queries.
         confounders: (N, d) confounders of the target; None to find them.
-
-    Raises:
-        UsageError: the confounders of the target cannot be found as those of the source were.
     """
     found = Resources(encode, None if tagger is None else RememberingTagger(tagger))
     if prepared is None:
@@ -191,9 +177,10 @@ def resources_of(
         of_target = prepared.target_confounders(videos, confounders)
         return replace(found, correction=prepared.correction, confounders=of_target)
     if settings.objective == "ttt" and statistics is not None:
-        views = torch.Generator
+        seed = settings.seed
         return replace(
-            found, objective=lambda: TTTObjective(statistics, TTTSettings(), views().manual_seed(settings.seed))
+            found,
+            objective=lambda: TTTObjective(statistics, TTTSettings(), torch.Generator().manual_seed(seed)),
         )
     if settings.objective == "ttt_flow" and flows is not None:
         return replace(found, objective=lambda: FlowObjective(flows.text, flows.video))
@@ -230,9 +217,6 @@ class PrepareSettings:
         causal_fit: settings of training its source stage; adaptation has some of the same name for the target stage.
         flow: settings of the flows of TTTFlow.
         seed: random seed of all parts; the seeds of `causal_fit` and `flow` are added to it.
-
-    Raises:
-        UsageError: the seed is not a whole number of at least 0.
     """
 
     causal: CausalSettings = field(default_factory=CausalSettings)
@@ -245,16 +229,7 @@ class PrepareSettings:
 
 
 def load_prepare_settings(path: Path | None = None, changes: Sequence[str] = ()) -> PrepareSettings:
-    """Load the settings of `evenreel prepare` from a YAML file; None for the defaults.
-
-    Args:
-        path: a YAML file.
-        changes: settings that replace those of the file, each `place=value`, for example `causal_fit.lr=0.001`.
-
-    Raises:
-        RecipeError: there is no such file, it is no YAML, has an unknown key, or a value of another type or out of its
-            range.
-    """
+    """Load the settings of `evenreel prepare` from a YAML file (None: the defaults), see `load_settings`."""
     values = changed({}, changes) if path is None else read_changed(path, changes, "file of settings")
     try:
         return read_settings(PrepareSettings, values)
@@ -275,8 +250,7 @@ def confounders_of(
     """Find confounders of clips: phrases of a scene dictionary, or cluster centres of frames without one."""
     if dictionary is None:
         return FoundConfounders("kmeans", frame_confounders(videos, count, seed))
-    phrases = phrase_confounders(videos, dictionary, count)
-    return FoundConfounders("elements", phrases.vectors, phrases.names, dictionary)
+    return FoundConfounders("elements", *phrase_confounders(videos, dictionary, count), dictionary)
 
 
 def prepare(
@@ -365,16 +339,13 @@ def _vectors(matcher: Matcher, part: SourceSplit, bar: Bar) -> tuple[Tensor, Ten
 
 
 def save_prepared(folder: str | Path, prepared: PreparedSource, weights_sha256: str | None = None) -> Path:
-    """Save prepared data in the folder of its checkpoint; earlier prepared data are replaced.
+    """Save prepared data in the folder `source` of its checkpoint; earlier prepared data are replaced.
 
     Args:
         folder: folder of the checkpoint whose matcher it was prepared with.
         prepared: parts to write.
         weights_sha256: digest of the weights that `config.json` had when the matcher was loaded, to notice a change
             meanwhile; None for the one that it has now.
-
-    Returns:
-        The folder `source` in that folder.
 
     Raises:
         CheckpointError: there is no checkpoint, it has other weights meanwhile, or the disk refuses.
@@ -385,13 +356,35 @@ def save_prepared(folder: str | Path, prepared: PreparedSource, weights_sha256: 
     weights = read_config(Path(folder) / CONFIG).weights_sha256
     if weights_sha256 not in (None, weights):
         raise CheckpointError(f"{folder} has other weights than those that were prepared; prepare it again.")
-    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in _tensors(prepared)}
+    record: dict[str, Any] = {
+        "format": FORMAT, "evenreel_version": __version__, "note": asdict(prepared.note), "correction": None,
+        "dictionary": None,
+    }  # fmt: skip
+    parts: dict[str, Mapping[str, Tensor]] = {}
+    if (correction := prepared.correction) is not None:
+        record["correction"] = {"dimension": correction.dimension, "settings": asdict(correction.settings)}
+        parts["correction"] = correction.state_dict()
+    if prepared.statistics is not None:
+        parts["statistics"] = prepared.statistics.tensors()
+    if prepared.flows is not None:
+        parts |= {f"flow_{side}": flow.state_dict() for side, flow in prepared.flows._asdict().items()}
+    if (found := prepared.dictionary) is not None:
+        encoder = {"encoder_id": found.encoder_id, "weights_hash": found.weights_hash}
+        record["dictionary"] = asdict(found.dictionary) | encoder
+        rows = {"entities": found.entities, "activities": found.activities}
+        parts["dictionary"] = {name: torch.from_numpy(vectors) for name, vectors in rows.items()}
+    tensors = {
+        f"{part}.{name}": tensor.detach().cpu().contiguous().clone()
+        for part, own in parts.items()
+        for name, tensor in own.items()
+    }
     payload = save(tensors, metadata={"format": "pt"})
-    record = _record(prepared) | {"weights_sha256": weights, "prepared_sha256": hashlib.sha256(payload).hexdigest()}
+    record |= {"weights_sha256": weights, "prepared_sha256": hashlib.sha256(payload).hexdigest()}
     try:
-        with replacing_folder(place) as part:
-            (part / ARRAYS).write_bytes(payload)
-            (part / CONFIG).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        with replacing_folder(place) as folder_of_parts:
+            (folder_of_parts / ARRAYS).write_bytes(payload)
+            text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+            (folder_of_parts / CONFIG).write_text(text, encoding="utf-8")
     except OSError as error:
         raise CheckpointError(f"{place} cannot be written: {error.strerror or error}.") from error
     return place
@@ -409,51 +402,39 @@ def load_prepared(folder: str | Path) -> PreparedSource | None:
     place = Path(folder) / SOURCE
     if not place.is_dir():
         return None
-    record = _read_record(place)
-    if record["weights_sha256"] != read_config(Path(folder) / CONFIG).weights_sha256:
-        raise CheckpointError(f"{place} was prepared with other weights than those beside it; {AGAIN}.")
-    tensors = _read_tensors(place, record)
+    record, tensors = _read(place, read_config(Path(folder) / CONFIG).weights_sha256)
+
+    def part(start: str) -> dict[str, Tensor]:
+        return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}
+
+    correction = dictionary = None
     try:
         with torch.random.fork_rng(devices=[]):  # networks draw numbers for weights that are then replaced
-            return _prepared(record, tensors)
+            if (of := record["correction"]) is not None:
+                weights = part("correction.")
+                correction = CausalCorrection(of["dimension"], weights["source"], CausalSettings(**of["settings"]))
+                correction.load_state_dict(weights)
+            text, video = part("flow_text."), part("flow_video.")
+            flows = Flows(flow_of(text).eval(), flow_of(video).eval()) if text and video else None
+        if (of := record["dictionary"]) is not None:
+            facts: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in of.items()}
+            encoder = facts.pop("encoder_id"), facts.pop("weights_hash")
+            entities, activities = (part("dictionary.")[kind].numpy() for kind in ("entities", "activities"))
+            dictionary = EmbeddedDictionary(SceneDictionary(**facts), entities, activities, *encoder)
+        moments = part("statistics.")
+        note = Note(**{**record["note"], "names": tuple(record["note"]["names"])})
+        return PreparedSource(correction, statistics_of(moments) if moments else None, flows, dictionary, note)
     except (KeyError, TypeError, ValueError, RuntimeError, IndexError, AttributeError, UsageError) as error:
         raise CheckpointError(
             f"{place} is damaged or was edited ({type(error).__name__}: {error}); {AGAIN}."
         ) from error
 
 
-def _tensors(prepared: PreparedSource) -> Iterator[tuple[str, Tensor]]:
-    """All arrays, each under its part's name."""
-    parts: dict[str, Mapping[str, Tensor]] = {}
-    if prepared.correction is not None:
-        parts["correction"] = prepared.correction.state_dict()
-    if prepared.statistics is not None:
-        parts["statistics"] = prepared.statistics.tensors()
-    if prepared.flows is not None:
-        parts |= {"flow_text": prepared.flows.text.state_dict(), "flow_video": prepared.flows.video.state_dict()}
-    if (found := prepared.dictionary) is not None:
-        rows = {"entities": found.entities, "activities": found.activities}
-        parts["dictionary"] = {name: torch.from_numpy(vectors) for name, vectors in rows.items()}
-    for part, tensors in parts.items():
-        yield from ((f"{part}.{name}", tensor) for name, tensor in tensors.items())
+def _read(place: Path, weights: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Read the record and the arrays, if they are those that were written, by this version, with these weights."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
 
-
-def _record(prepared: PreparedSource) -> dict[str, Any]:
-    correction, embedded = prepared.correction, prepared.dictionary
-    return {
-        "format": FORMAT,
-        "evenreel_version": __version__,
-        "note": asdict(prepared.note),
-        "correction": None
-        if correction is None
-        else {"dimension": correction.dimension, "settings": asdict(correction.settings)},
-        "dictionary": None
-        if embedded is None
-        else asdict(embedded.dictionary) | {"encoder_id": embedded.encoder_id, "weights_hash": embedded.weights_hash},
-    }
-
-
-def _read_record(place: Path) -> dict[str, Any]:
     try:
         record = dict(parse_json((place / CONFIG).read_text(encoding="utf-8")))
         version = record["format"]
@@ -468,48 +449,17 @@ def _read_record(place: Path) -> dict[str, Any]:
         )
     if missing := [name for name in ("weights_sha256", "prepared_sha256") if name not in record]:
         raise CheckpointError(f"{place / CONFIG} has no {missing[0]}; {AGAIN}.")
-    return record
-
-
-def _read_tensors(place: Path, record: Mapping[str, Any]) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load
-
+    if record["weights_sha256"] != weights:
+        raise CheckpointError(f"{place} was prepared with other weights than those beside it; {AGAIN}.")
     try:
         payload = (place / ARRAYS).read_bytes()
         if hashlib.sha256(payload).hexdigest() != record["prepared_sha256"]:
             raise CheckpointError(
                 f"{place / ARRAYS} is not what was saved (its digest is another); get the checkpoint again, or {AGAIN}."
             )
-        return load(payload)
+        return record, load(payload)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{place / ARRAYS} cannot be read ({error}); {AGAIN}.") from error
-
-
-def _prepared(record: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> PreparedSource:
-    def part(start: str) -> dict[str, Tensor]:
-        return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}
-
-    correction = dictionary = None
-    if (of := record["correction"]) is not None:
-        weights = part("correction.")
-        correction = CausalCorrection(of["dimension"], weights["source"], CausalSettings(**of["settings"]))
-        correction.load_state_dict(weights)
-    if (of := record["dictionary"]) is not None:
-        facts: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in of.items()}
-        encoder = facts.pop("encoder_id"), facts.pop("weights_hash")
-        rows = part("dictionary.")
-        dictionary = EmbeddedDictionary(
-            SceneDictionary(**facts), rows["entities"].numpy(), rows["activities"].numpy(), *encoder
-        )
-    statistics, text, video = part("statistics."), part("flow_text."), part("flow_video.")
-    return PreparedSource(
-        correction,
-        statistics_of(statistics) if statistics else None,
-        Flows(flow_of(text).eval(), flow_of(video).eval()) if text and video else None,
-        dictionary,
-        Note(**{**record["note"], "names": tuple(record["note"]["names"])}),
-    )
 
 
 def save_adapted(
@@ -530,9 +480,6 @@ def save_adapted(
         records: texts of the files in the folder `adaptation`, by file name.
         source: checkpoint that it was adapted from; None where it was not loaded from one.
         in_place: whether `folder` is that checkpoint, which is then moved into the folder `before` of the new one.
-
-    Raises:
-        CheckpointError: the folder holds other things, what was prepared is damaged, or the disk refuses.
     """
     if not in_place:
         check_free(folder)
@@ -552,12 +499,7 @@ def save_adapted(
 
 
 def undo(folder: Path) -> None:
-    """Restore a checkpoint that was adapted in place, with all its files.
-
-    Raises:
-        CheckpointError: the folder is no checkpoint, was not adapted in place, its copy is damaged, or the disk
-            refuses.
-    """
+    """Restore a checkpoint that was adapted in place, with all its files."""
     before = folder / BEFORE
     if not all((folder / name).is_file() for name in (CONFIG, WEIGHTS)):
         raise CheckpointError(f"{folder} is no folder of a checkpoint, so there is nothing to undo.")

@@ -317,14 +317,7 @@ def _finite(value: Any) -> Any:
 def adaptation_result(
     title: str, report: AdaptReport, changes: Changes, names: Mapping[str, str] | None = None
 ) -> AuditResult:
-    """Make the result of an adaptation to one stream: the decision, tables, and charts of them.
-
-    Args:
-        title: title that names the matcher and what it was adapted to.
-        report: report of the adaptation.
-        changes: changes of the rankings.
-        names: names of clips by id; clips without a name are shown by their ids.
-    """
+    """Make the result of an adaptation to one stream: the decision, tables, and charts of them."""
     named = names or {}
     tables, figures = list[AuditTable](), list[AuditFigure]()
     rows: list[dict[str, Cell | Interval]] = [
@@ -387,7 +380,7 @@ def adaptation_result(
 
 
 def adaptation_page(
-    result: AuditResult,
+    title: str,
     report: AdaptReport,
     changes: Changes,
     settings: str,
@@ -397,7 +390,7 @@ def adaptation_page(
     """Make the page of an adaptation: its result, queries that find another clip first, and the settings.
 
     Args:
-        result: result to show, see `adaptation_result`.
+        title: title that names the matcher and what it was adapted to.
         report: report of the adaptation.
         changes: changes of the rankings.
         settings: the settings in YAML.
@@ -420,7 +413,7 @@ def adaptation_page(
         ]
         parts.append(Table(["query", "first clip before", "after"], rows, left=3))
         parts += [Text("Each picture is from the middle of its clip.", "note")] if shown else []
-    page = audit_page([result])
+    page = audit_page([adaptation_result(title, report, changes, names)])
     found = [section for section in page.sections if section.parts]
     examples = Section("Queries with another first clip", parts)
     return replace(page, sections=[examples, *found, Section("Settings", [Text(settings, "code")])])

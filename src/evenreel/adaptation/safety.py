@@ -49,17 +49,18 @@ class Drift(NamedTuple):
     found: bool
 
 
-def mean_shift(vectors: Tensor, count: int, mean: Tensor, covariance: Tensor) -> MeanShift:
+def mean_shift(vectors: Tensor, size: Tensor | int, mean: Tensor, covariance: Tensor) -> MeanShift:
     """Test whether the mean of a stream's vectors differs from the source's, by Hotelling's two-sample test (1931).
 
     It is computed along the source's first principal axes.
 
     Args:
         vectors: (N, D) vectors of the stream.
-        count: number of vectors that the source's mean and covariance are from.
+        size: number of vectors that the source's mean and covariance are from.
         mean: (D,) mean of the source.
         covariance: (D, D) covariance of the source.
     """
+    count = int(size)
     axes = max(1, min(AXES, len(vectors) // A_MEAN, count // A_MEAN, len(mean)))
     spread, directions = torch.linalg.eigh(covariance.double())
     order = spread.argsort(descending=True)[:axes]

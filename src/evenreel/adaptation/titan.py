@@ -303,10 +303,6 @@ def load_settings(name: str | Path = "safe", changes: Sequence[str] = ()) -> Ada
         changes: settings that replace those of the file, each `place=value` with the value in YAML, for example
             `matching.alpha=0.5`.
 
-    Raises:
-        RecipeError: there is no such file, it is no YAML, has an unknown key, or a value of another type or out of its
-            range.
-
     >>> load_settings("titan/naive", ["lr=0.001"]).matching.match
     'one_way'
     """
@@ -324,9 +320,7 @@ def load_settings(name: str | Path = "safe", changes: Sequence[str] = ()) -> Ada
 def rank_sums(scores: NDArray[Any], alpha: float = 1.0) -> Table:
     """Compute TITAN's rank sums: rank of the video for the query + alpha x rank of the query for the video (eq. 5).
 
-    The least sum is the best match.
-
-    Ranks begin with 1 for the best; equal scores share their mean rank.
+    The least sum is the best match. Ranks begin with 1 for the best; equal scores share their mean rank.
 
     Args:
         scores: (Q, V) scores, higher is better.
@@ -334,10 +328,6 @@ def rank_sums(scores: NDArray[Any], alpha: float = 1.0) -> Table:
 
     Returns:
         (Q, V) rank sums; infinity for a pair that cannot match.
-
-    Raises:
-        ScoresError: the scores are no table of numbers below infinity.
-        UsageError: alpha is below 0 or not finite.
 
     >>> rank_sums(np.array([[0.9, 0.8], [0.8, 0.1]])).tolist()
     [[2.0, 3.0], [3.0, 4.0]]
@@ -399,14 +389,7 @@ def rematch(scores: NDArray[Any], settings: MatchSettings | None = None) -> Indi
 
 @dataclass(frozen=True, slots=True)
 class Counterfactual:
-    """Counterfactual query: a query from which an over-attended word was removed or replaced.
-
-    Attributes:
-        query: row of the query.
-        video: index, in the gallery, of the hub that the query matches.
-        word: base form of the word.
-        text: the changed query.
-    """
+    """The `text` of a query (its row) without an over-attended word (its base form) of the hub (`video`) it matches."""
 
     query: int
     video: int
@@ -425,12 +408,9 @@ class OverAttended:
 
 
 def hub_queries(matches: NDArray[np.int64], queries: int, beta: float) -> dict[int, list[int]]:
-    """Return the queries of each hub, a clip that more than `beta` queries match, by the index of the clip.
+    """Return the queries of each hub, a clip that more than `beta` queries match (below 1: a share of all).
 
-    Args:
-        matches: (Q,) index of the clip that each query ranks first; -1 for none.
-        queries: number of queries, of which a `beta` below 1 is a share.
-        beta: least number of queries, or share of them.
+    `matches` (Q,) are the indices of the clips that queries rank first; -1 for none.
     """
     if matches.shape != (queries,):
         raise UsageError(f"Matches of the shape {matches.shape} are not of {queries:,} queries; give one for each.")
@@ -450,9 +430,6 @@ def over_attended(
         tagged: the Q queries, tagged.
         matches: (Q,) index of the clip that each query ranks first; -1 for none.
         settings: beta, theta and the parts of speech.
-
-    Raises:
-        UsageError: `matches` are not of these queries.
 
     >>> from evenreel.language.tokens import Token
     >>> tagged = [(Token("dogs", "dog", "NNS"), Token("run", "run", "VBP")), (Token("dog", "dog", "NN"),)]
@@ -481,9 +458,6 @@ def counterfactuals(
         tagged: the Q queries, tagged.
         matches: (Q,) index of the clip that each query ranks first; -1 for none.
         settings: which words are over-attended, and what replaces them.
-
-    Raises:
-        UsageError: texts, tokens and matches are not equally many.
 
     >>> from evenreel.language.pattern import PatternTagger
     >>> texts = ["a brown dog runs", "two dogs sleep", "a dog"]
@@ -565,14 +539,7 @@ class UnpairedLoss(Protocol):
 
 
 class StreamResources(NamedTuple):
-    """Resources of one stream of queries.
-
-    Attributes:
-        encode: function that encodes counterfactual captions as features.
-        tagger: tagger that finds nouns, verbs and adjectives of queries.
-        target: target stage of the bias correction, which learns with the stream.
-        unpaired: loss of a baseline, which may learn with the stream.
-    """
+    """What reads and tags counterfactual captions of one stream, and what learns with it: correction, or baseline."""
 
     encode: EncodeTexts | None
     tagger: Tagger | None
@@ -601,7 +568,7 @@ class LabelRank(NamedTuple):
         before: mean rank, from 1, of the pseudo clip among the candidates of its caption, by the correction before it
             trained on them; ties share their mean rank.
         after: the same after it trained; 1 where every label has been learned.
-        candidates: number n of candidates of each caption; the mean rank by chance is (n + 1) / 2.
+        candidates: number n of candidates of each caption; by chance the mean rank is (n + 1) / 2.
         relabelled: share of the captions that got another clip than the one rematching gave them.
     """
 
@@ -761,11 +728,7 @@ _NOTHING: dict[Learns, str] = {
 
 
 def learnable(matcher: Any, learns: Learns, objective: Objective = "pseudo_labels") -> list[nn.Parameter]:
-    """Return the weights of a matcher that may change at test time, in a fixed order, without the temperature.
-
-    Raises:
-        UsageError: the matcher has none of this kind, or none that the objective depends on.
-    """
+    """Return the weights of a matcher that may change at test time, in a fixed order, without the temperature."""
     named = {name: weight for name, weight in matcher.named_parameters() if name.split(".")[-1] != "logit_scale"}
     kept = _names(matcher, learns, set(named))
     if not kept:
@@ -802,9 +765,6 @@ class Learner:
         settings: weights to change, learning rate and batch size.
         unpaired: loss of a baseline, for the objectives `ttt` and `ttt_flow`.
         stepped: called after each optimiser step.
-
-    Raises:
-        UsageError: no weight may change (`learnable`), or weights are not finite after a step.
     """
 
     def __init__(
@@ -823,15 +783,9 @@ class Learner:
         self._rng = np.random.default_rng(settings.seed)
 
     def paired(self, texts: TextFeatures, columns: Indices, videos: VideoFeatures) -> dict[str, float]:
-        """Train on captions with pseudo clips by symmetric InfoNCE; captions of one clip are no negatives.
+        """Train on N captions with their pseudo clips, columns (N,) of the gallery, by symmetric InfoNCE.
 
-        Args:
-            texts: features of N captions.
-            columns: (N,) column of each caption's clip.
-            videos: features of the gallery.
-
-        Returns:
-            Mean loss over the batches, by the name of the term.
+        Captions of one clip are no negatives of each other. Returned is the mean loss over batches, by its term.
         """
         device, terms = device_of(self._matcher), []
         for rows in self._rounds(len(columns)):

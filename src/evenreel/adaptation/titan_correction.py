@@ -172,16 +172,10 @@ class FitSettings:
 # confounders of a domain ---------------------------------------------------------------------------------------------
 
 
-class Phrases(NamedTuple):
-    """Phrases of a scene dictionary, the most frequent first: unit vectors (N, d), names, numbers of clips."""
-
-    vectors: FloatArray
-    names: tuple[str, ...]
-    clips: tuple[int, ...]
-
-
-def phrase_confounders(videos: VideoFeatures, embedded: EmbeddedDictionary, count: int = COUNT) -> Phrases:
-    """Select the dictionary phrases that most clips of a domain have among their nearest.
+def phrase_confounders(
+    videos: VideoFeatures, embedded: EmbeddedDictionary, count: int = COUNT
+) -> tuple[FloatArray, tuple[str, ...]]:
+    """Select the dictionary phrases that most clips of a domain have among their nearest, the most frequent first.
 
     Half are entities and half activities, or more of one kind where there are too few of the other.
 
@@ -190,9 +184,8 @@ def phrase_confounders(videos: VideoFeatures, embedded: EmbeddedDictionary, coun
         embedded: a scene dictionary by the encoder of the clips.
         count: number N of phrases; fewer where the clips are near fewer.
 
-    Raises:
-        UsageError: the count is less than 1.
-        FeaturesError: the dictionary is of another length, or the frames of a clip cancel out.
+    Returns:
+        (N, d) unit vectors of the phrases, and their names.
     """
     if count < 1:
         raise UsageError(f"The number of confounders is {count}; it must be 1 or more.")
@@ -202,7 +195,7 @@ def phrase_confounders(videos: VideoFeatures, embedded: EmbeddedDictionary, coun
     of_activities = min(len(activities), max(count // 2, count - len(entities)))
     rows = entities[: count - of_activities] + activities[:of_activities]
     rows.sort(key=lambda row: -row[0])
-    return Phrases(np.stack([row[1] for row in rows]), tuple(row[2] for row in rows), tuple(row[0] for row in rows))
+    return np.stack([row[1] for row in rows]), tuple(row[2] for row in rows)
 
 
 def frame_confounders(videos: VideoFeatures, count: int = COUNT, seed: int = 0) -> FloatArray:
@@ -215,9 +208,6 @@ def frame_confounders(videos: VideoFeatures, count: int = COUNT, seed: int = 0) 
 
     Returns:
         (N, D) centres, float32, of unit length.
-
-    Raises:
-        UsageError: the count is less than 1.
     """
     from sklearn.cluster import MiniBatchKMeans
 
@@ -342,7 +332,7 @@ class CausalCorrection(nn.Module):
             v: (B, D) unit vectors of clips.
 
         Returns:
-            (B, D) confounders, scaled as vectors with entries of size one.
+            (B, D) with entries of size one.
         """
         confounders = self._entries(self.project(self.source))
         asked = self.w1(self._entries(q)) + self.w2(self._entries(v))
@@ -351,23 +341,14 @@ class CausalCorrection(nn.Module):
         return found
 
     def clips(self, q: Tensor, v: Tensor) -> Tensor:
-        """Compute clips with their source confounder, `v + E[g]` (B, D); without `source_debias`, `v` alone.
-
-        Args:
-            q: (B, D) unit vectors of queries.
-            v: (B, D) unit vectors of clips.
-        """
+        """Compute clips with their source confounder, `v + E[g]` (B, D); without `source_debias`, `v` alone."""
         entries = self._entries(v)
         return entries + self.attended(q, v) if self.settings.source_debias else entries
 
     def logits(self, q: Tensor, v: Tensor) -> Tensor:
-        """Compute the logits (B,) of pairs, `MLP((v + E[g]) * q)`: equation 10 on the source, 12 on the target.
+        """Compute the logits (B,) of pairs (B, D), `MLP((v + E[g]) * q)`: equation 10 on the source, 12 on the target.
 
         The stages have one formula and differ in labels and loss terms alone.
-
-        Args:
-            q: (B, D) unit vectors of queries.
-            v: (B, D) unit vectors of clips.
         """
         return self.verdict(q, self.clips(q, v))
 
@@ -385,10 +366,7 @@ class CausalCorrection(nn.Module):
             confounders: (N_ct, d) the target's confounders `c_t`, of the length of the source's.
 
         Returns:
-            (B, D) confounders, scaled as vectors with entries of size one.
-
-        Raises:
-            UsageError: the confounders are not of that length.
+            (B, D) with entries of size one.
         """
         check_length(confounders, self.source)
         target = self._entries(self.project(F.normalize(confounders, dim=-1)))
@@ -551,33 +529,25 @@ class TargetStage:
         self._optimiser = torch.optim.Adam(self.correction.parameters(), settings.lr)
         self._generator = torch.Generator().manual_seed(settings.seed)
 
-    def learn(self, q: Tensor, v: Tensor, candidates: Indices) -> dict[str, float]:
-        """Train on pseudo-labels and the target's confounders (equations 12 to 14).
+    def learn(self, q: Tensor, v: Tensor, candidates: Indices) -> None:
+        """Train on pseudo-labels and the target's confounders (equations 12 to 14); nothing with one candidate each.
 
         Args:
             q: (N, D) unit vectors of queries, on the device of the correction.
             v: (V, D) unit vectors of clips.
             candidates: (N, eta) likeliest clips of each query, each once, its pseudo clip first.
-
-        Returns:
-            The terms of the first step and of the last, `match_start`, `match_end` and so on; empty where no query has
-            a second candidate, or no step was asked for.
         """
         if not len(candidates) or candidates.shape[1] < 2:
-            return {}
+            return
         places, confounders = torch.from_numpy(candidates), self._confounders.to(q)
         batches = _batches(len(candidates), self._settings.batch_size, self._generator)
-        figures: dict[str, float] = {}
-        for step in range(last := self._settings.steps):
+        for _ in range(self._settings.steps):
             rows = next(batches)
             others = torch.randint(1, places.shape[1], rows.shape, generator=self._generator)
             clips = torch.cat([places[rows, 0], places[rows, others]])
             labels = torch.cat([torch.ones(len(rows)), torch.zeros(len(rows))]).to(q)
             terms = self.correction.target_terms(q[rows.repeat(2)], v[clips], labels, confounders)
             _descend(self._optimiser, torch.stack(list(terms.values())).sum())
-            ends = [name for name, at in (("start", 0), ("end", last - 1)) if step == at]
-            figures |= {f"{name}_{end}": term.item() for end in ends for name, term in terms.items()}
-        return figures
 
 
 def chosen(logits: NDArray[np.float64], candidates: Indices, decides: Decides = "correction") -> Indices:

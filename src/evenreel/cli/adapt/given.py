@@ -20,7 +20,6 @@ from evenreel.adaptation.run import (
     Changes,
     adapt,
     adaptation_page,
-    adaptation_result,
     changes_of,
     record,
 )
@@ -58,42 +57,24 @@ MANY, FEW = 10, 3
 
 
 class Named(NamedTuple):
-    """A matcher that was named, and the folder of its checkpoint, None where it has none.
-
-    `pretrained` is None for the mean frame of a library's clips, which is made once the library's model is known.
-    """
-
-    folder: Path | None
-    pretrained: Pretrained | None
+    folder: Path | None  # of the checkpoint; None where it has none
+    pretrained: Pretrained | None  # None for the mean frame of a library's clips, whose model is known later
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """A matcher with the queries and clips that it adapts to.
-
-    Attributes:
-        pretrained: matcher before adaptation.
-        folder: folder of the matcher's checkpoint; None where it had none.
-        stream: queries and clips.
-        of: name of what the queries and clips belong to: `the split test of msrvtt`.
-        encode: encoder of counterfactual captions; None where none is known, or none is needed.
-        names: names of clips that have one beside their id, by id.
-        set_aside: clips that had been skipped, with the reasons.
-        notices: sentences on what else a reader should know.
-        uses: other queries or statistics that the features were made with (`evenreel.checkpoint.CorpusFeatures.uses`).
-        pictures: function that makes small pictures (JPEG) of clips, by id; None where their files are not known.
-    """
+    """A matcher with the queries and clips that it adapts to."""
 
     pretrained: Pretrained
     folder: Path | None
     stream: QueryStream
-    of: str
-    encode: EncodeTexts | None
-    names: Mapping[str, str]
+    of: str  # what queries and clips belong to: `the split test of msrvtt`
+    encode: EncodeTexts | None  # of counterfactual captions; None where none is known, or none is needed
+    names: Mapping[str, str]  # of clips by id
     set_aside: tuple[SetAside, ...] = ()
     notices: tuple[str, ...] = ()
-    uses: tuple[str, ...] = ()
-    pictures: Callable[[Sequence[str]], Mapping[str, bytes]] | None = None
+    uses: tuple[str, ...] = ()  # other queries or statistics that the features were made with
+    pictures: Callable[[Sequence[str]], Mapping[str, bytes]] | None = None  # small JPEGs of clips by id
 
 
 def matcher_named(name: str, features: Path | None, device: str) -> Named:
@@ -124,13 +105,7 @@ def read_corpus(
 ) -> Given:
     """Read the captions of a split as unlabelled queries, in the order of the corpus, and the clips of that split.
 
-    Args:
-        named: the matcher.
-        place: folder of the corpus.
-        split: the split; None for test, or for all where the corpus has no test.
-        folders: folders of its features and of those by the matcher's towers before their training.
-        settings: settings of the adaptation.
-        device: device of the text tower that counterfactual captions need.
+    `folders` are those of its features, and of features by the matcher's towers before their training.
     """
     from evenreel.cli.elements.sources import text_tower
     from evenreel.corpus import load_corpus, select
@@ -181,21 +156,13 @@ def read_library(named: Named, place: Path, queries: Path, device: str) -> Given
 
 
 class LibraryStream(NamedTuple):
-    """Queries and clips of a library, with all that a matcher needs to be adapted to them.
-
-    Attributes:
-        pretrained: the matcher to adapt.
-        stream: the encoded queries, and the clips with frames.
-        encode: function that encodes counterfactual captions with the library's model.
-        names: name of the first file by clip id.
-        query_count: number of queries given, repeated ones counted and empty ones not.
-    """
+    """Queries and clips of a library, with all that a matcher needs to be adapted to them."""
 
     pretrained: Pretrained
     stream: QueryStream
     encode: EncodeTexts
-    names: Mapping[str, str]
-    query_count: int
+    names: Mapping[str, str]  # of the first file, by clip id
+    query_count: int  # given, repeated ones counted and empty ones not
 
 
 def library_stream(
@@ -257,7 +224,7 @@ def _clips(library: Snapshot, inputs: Inputs, encoder: Encoder) -> VideoFeatures
 
 @dataclass(frozen=True, eq=False)
 class AdaptOutcome:
-    """Result of an adaptation: what it began with and learned by, what came of it, and what changed for the queries."""
+    """What an adaptation began with and learned by, what came of it, and what changed for the queries."""
 
     given: Given
     prepared: PreparedSource | None
@@ -268,7 +235,6 @@ class AdaptOutcome:
 
     @property
     def kept(self) -> bool:
-        """Whether the result has the adapted weights, and not those of the source."""
         return self.found.report.kept
 
     @property
@@ -297,7 +263,6 @@ class AdaptOutcome:
         return replace(source, matcher=self.found.matcher, about=about)
 
     def record(self) -> dict[str, Any]:
-        """Return the result as plain data, for JSON."""
         stream = self.given.stream
         learned = {"of": self.given.of, "queries": len(stream.sentences), "clips": len(stream.videos.ids)}
         found = record(self.found.report, self.changes, self.settings, self.given.names)
@@ -310,8 +275,7 @@ class AdaptOutcome:
         title = f"Adapted to {self.given.of}" if self.kept else f"Not adapted to {self.given.of}"
         clips = list(dict.fromkeys(one[side] for one in self.changes.examples for side in ("before", "after")))
         pictures = self.given.pictures(clips) if clips and self.given.pictures is not None else {}
-        result = adaptation_result(title, report, self.changes, names)
-        return adaptation_page(result, report, self.changes, settings_text(self.settings), names, pictures)
+        return adaptation_page(title, report, self.changes, settings_text(self.settings), names, pictures)
 
 
 def adapted(
@@ -330,7 +294,7 @@ def adapted(
 
 
 class Written(NamedTuple):
-    """Places of what an adaptation wrote: the checkpoint, the scores and the report; None for what was not written."""
+    """Places of what is written; None for what is not."""
 
     checkpoint: Path | None
     scores: Path | None
