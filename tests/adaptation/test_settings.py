@@ -46,22 +46,8 @@ def test_what_comes_along_is_the_papers_and_ours_beside_it() -> None:
     online, naive_one, safe = (load_settings(name) for name in ("titan/online", "titan/naive", "safe"))
     assert replace(online, protocol="offline", causal_fit=TITAN.causal_fit) == TITAN
     assert (naive_one.causal, naive_one.counterfactuals, naive_one.matching.match) == (False, None, "one_way")
+    assert naive(TITAN) == naive_one
     assert (safe.causal, safe.safety.drift, safe.safety.roll_back) == (False, True, True)
-
-
-def test_the_target_stage_is_set_like_anything_else(tmp_path: Path) -> None:
-    changes = ["causal_fit.steps=200", "causal_fit.lr=1e-4", "causal_fit.batch_size=32", "causal_fit.seed=7"]
-    assert load_settings("titan/online", changes).causal_fit == FitSettings(200, 1e-4, 32, 7)
-    (tmp_path / "own.yaml").write_text("causal_fit: {steps: 0}\n")
-    assert load_settings(tmp_path / "own.yaml").causal_fit == FitSettings(steps=0)
-    for change, sentence in (
-        ("causal_fit.steps=-1", "The setting steps of causal_fit is -1; it must be a whole number, at least 0 and "),
-        ("causal_fit.lr=0", "The setting lr of causal_fit is 0.0; it must be a number above 0."),
-        ("causal_fit.rate=1", "There is no setting causal_fit.rate; there are steps, lr, batch_size, seed."),
-    ):
-        with pytest.raises(RecipeError) as refused:
-            load_settings("safe", [change])
-        assert sentence in str(refused.value)
 
 
 def test_the_source_stage_has_settings_of_the_same_name(tmp_path: Path) -> None:
@@ -69,19 +55,6 @@ def test_the_source_stage_has_settings_of_the_same_name(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text("causal_fit: {steps: 30, lr: 0.01}\ncausal: {eta: 5}\n")
     found = load_prepare_settings(tmp_path / "own.yaml", ["causal_fit.lr=0.1", "seed=3", "flow.steps=4"])
     assert found == PrepareSettings(CausalSettings(eta=5), FitSettings(steps=30, lr=0.1), FlowSettings(steps=4), seed=3)
-    for change, sentence in (
-        ("causal_fit.steps=many", "causal_fit.steps is 'many'; it must be a whole number."),
-        ("seed=-1", "The setting seed of preparation is -1; it must be a whole number, at least 0 and "),
-        ("fit.steps=3", "There is no setting fit; there are causal, causal_fit, flow, seed."),
-        ("causal_fit.steps", "--set takes PLACE=VALUE"),
-    ):
-        with pytest.raises(RecipeError) as refused:
-            load_prepare_settings(changes=[change])
-        assert sentence in str(refused.value)
-
-
-def test_naive_settings_are_the_same_but_for_their_labels() -> None:
-    assert naive(TITAN) == load_settings("titan/naive")
 
 
 def test_all_that_come_along_are_read_back(tmp_path: Path) -> None:
@@ -92,27 +65,41 @@ def test_all_that_come_along_are_read_back(tmp_path: Path) -> None:
 
 
 def test_settings_of_a_file_and_of_the_command() -> None:
-    changes = ["matching.alpha=0.5", "counterfactuals.beta=0.02", "safety.keep=0.5", "steps=3"]
+    changes = ["matching.alpha=0.5", "counterfactuals.beta=0.02", "safety.keep=0.5", "steps=3", "causal_fit.lr=1e-4"]
     found = load_settings("titan/offline", changes)
+    assert found.causal_fit == FitSettings(lr=1e-4)
     assert found.matching == MatchSettings(alpha=0.5)
     assert found.counterfactuals == CounterfactualSettings(beta=0.02, theta=0.5)
     assert found.safety == replace(TITAN.safety, keep=0.5) and found.steps == 3
 
 
+def of_safe(change: str) -> AdaptSettings:
+    return load_settings("safe", [change])
+
+
+def of_preparation(change: str) -> PrepareSettings:
+    return load_prepare_settings(changes=[change])
+
+
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("load", "change", "fact"),
     [
-        (["safety.kep=0.5"], "There is no setting safety.kep; there are keep"),
-        (["lr=-1"], "The setting lr of adaptation is -1.0; it must be a number above 0"),
-        (["objective=supervised"], "objective is 'supervised'; it must be 'pseudo_labels' or 'rotation' or 'ttt'"),
-        (["lr"], "--set takes PLACE=VALUE"),
-        (["causal=maybe"], "causal is 'maybe'; it must be true or false"),
+        (of_safe, "safety.kep=0.5", "no setting safety.kep; there are keep"),
+        (of_safe, "lr=-1", "lr of adaptation is -1.0; it must be a number above 0"),
+        (of_safe, "objective=supervised", "'supervised'; it must be 'pseudo_labels' or 'rotation' or 'ttt'"),
+        (of_safe, "lr", "--set takes PLACE=VALUE"),
+        (of_safe, "causal=maybe", "'maybe'; it must be true or false"),
+        (of_safe, "causal_fit.steps=-1", "steps of causal_fit is -1; it must be a whole number"),
+        (of_safe, "causal_fit.rate=1", "no setting causal_fit.rate; there are steps, lr, batch_size, seed"),
+        (of_preparation, "causal_fit.steps=many", "'many'; it must be a whole number"),
+        (of_preparation, "seed=-1", "seed of preparation is -1; it must be a whole number"),
+        (of_preparation, "fit.steps=3", "no setting fit; there are causal, causal_fit, flow, seed"),
     ],
 )
-def test_what_is_wrong_is_said(changes: list[str], sentence: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        load_settings("safe", changes)
-    assert sentence in str(raised.value)
+def test_what_is_wrong_is_said(load: Callable[[str], object], change: str, fact: str) -> None:
+    with pytest.raises(RecipeError) as raised:
+        load(change)
+    assert fact in str(raised.value)
 
 
 def test_whose_fault_it_is_is_said(tmp_path: Path) -> None:
@@ -120,11 +107,7 @@ def test_whose_fault_it_is_is_said(tmp_path: Path) -> None:
     with pytest.raises(RecipeError) as raised:
         load_settings("safe", ["lr=1e-3", "bank=1"])
     first, second = raised.value.args
-    assert first == "The file of settings safe, with lr=1e-3, bank=1, cannot be followed:"
-    assert (
-        second
-        == "The setting bank of adaptation is 1; it must be a whole number, at least 2 and at most 1,000,000,000."
-    )
+    assert first == "The file of settings safe, with lr=1e-3, bank=1, cannot be followed:" and "bank" in second
     (tmp_path / "own.yaml").write_text("lrr: 1\n")
     with pytest.raises(RecipeError) as raised:
         load_settings(tmp_path / "own.yaml")
@@ -132,9 +115,7 @@ def test_whose_fault_it_is_is_said(tmp_path: Path) -> None:
 
 
 def test_no_such_settings(tmp_path: Path) -> None:
-    with pytest.raises(
-        RecipeError, match="no file of settings 'titn', neither a file nor one of the package: rotation, safe"
-    ):
+    with pytest.raises(RecipeError, match="'titn', neither a file nor one of the package: rotation, safe"):
         load_settings("titn")
     (tmp_path / "list.yaml").write_text(yaml.safe_dump([1, 2]))
     with pytest.raises(RecipeError, match="is not a table of settings"):

@@ -258,12 +258,12 @@ class TestTimeMatcher(Wrapper):
             if self.settings.objective == "pseudo_labels":
                 pairs = pseudo_pairs(self.teacher, window, own, self.gallery, self.settings, self._here)
                 kept = pairs.kept(self.settings.safety.keep)
-                loss = self._learner.paired(kept.texts, kept.columns, self._videos)
+                loss = self._learner.learn(kept.texts, self._videos, kept.columns)
                 step = replace(self._labelled(step, pairs), pairs=len(kept.columns), loss=loss)
             elif self.settings.objective == "rotation":
                 step = replace(step, loss=self._turned(window))
             else:
-                step = replace(step, loss=self._learner.unpaired(taken(window.texts, own), self._videos))
+                step = replace(step, loss=self._learner.learn(taken(window.texts, own), self._videos))
         self.steps.append(step)
         self._say_served()
 

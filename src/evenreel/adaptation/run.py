@@ -200,13 +200,7 @@ def _sentence(report: AdaptReport, *, learned: bool) -> str:
 
 
 def _change_words(change: MeanChange) -> str:
-    """Up, down, or not for sure, with the interval.
-
-    >>> _change_words(MeanChange(0.02, 0.01, 0.03)), _change_words(MeanChange(-0.02, -0.03, -0.01))
-    ('rose by 0.020 (0.010 to 0.030)', 'fell by 0.020 (0.010 to 0.030)')
-    >>> _change_words(MeanChange(-0.01, -0.03, 0.01))
-    'did not rise for sure: by -0.010 (-0.030 to +0.010)'
-    """
+    """Up, down, or not for sure, with the interval."""
     if change.low > 0:
         return f"rose by {change.mean:.3f} ({change.low:.3f} to {change.high:.3f})"
     if change.high < 0:

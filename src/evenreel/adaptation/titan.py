@@ -7,7 +7,7 @@ The first clip by the source model's scores would label most queries with few cl
    common and are matched anew (3.2.2, equations 6 and 7: `over_attended`, `counterfactuals`);
 3. among the `eta` likeliest clips of each query the one is taken that the bias correction prefers (3.3, equations 8 to
    14: `evenreel.adaptation.titan_correction`);
-4. the model learns from these pairs as if they were labelled (`pseudo_pairs`, `Learner.paired`).
+4. the model learns from these pairs as if they were labelled (`pseudo_pairs`, `Learner.learn`).
 
 Where the paper leaves room:
 
@@ -782,31 +782,28 @@ class Learner:
         self._optimiser = torch.optim.Adam(self._weights, lr=settings.lr)
         self._rng = np.random.default_rng(settings.seed)
 
-    def paired(self, texts: TextFeatures, columns: Indices, videos: VideoFeatures) -> dict[str, float]:
+    def learn(self, texts: TextFeatures, videos: VideoFeatures, columns: Indices | None = None) -> dict[str, float]:
         """Train on N captions with their pseudo clips, columns (N,) of the gallery, by symmetric InfoNCE.
 
-        Captions of one clip are no negatives of each other. Returned is the mean loss over batches, by its term.
+        Captions of one clip are no negatives of each other. Without columns the loss is that of a baseline, of captions
+        with as many clips drawn at random. Returned is the mean over batches, by the name of the term.
         """
-        device, terms = device_of(self._matcher), []
-        for rows in self._rounds(len(columns)):
-            clips = columns[rows]
-            same = torch.from_numpy(clips[:, None] == clips).to(device)
-            text, video = to_device(text_batch(texts, rows), device), to_device(video_batch(videos, clips), device)
-            with evaluating(self._matcher):
-                terms.append(self._step(contrastive(self._matcher, PairBatch(text, video, same))))
-        return _means(terms)
-
-    def unpaired(self, texts: TextFeatures, videos: VideoFeatures) -> dict[str, float]:
-        """Train by a loss without labels: each batch of captions with as many clips drawn at random."""
-        assert self._unpaired is not None
-        device, terms = device_of(self._matcher), []
+        device, terms = device_of(self._matcher), list[dict[str, float]]()
         for rows in self._rounds(len(texts.ids)):
-            size = min(len(rows), len(videos.ids))
-            clips = np.sort(self._rng.choice(len(videos.ids), size, replace=False))
+            if columns is None:
+                size = min(len(rows), len(videos.ids))
+                clips = np.sort(self._rng.choice(len(videos.ids), size, replace=False))
+            else:
+                clips = columns[rows]
             text, video = to_device(text_batch(texts, rows), device), to_device(video_batch(videos, clips), device)
             with evaluating(self._matcher):
-                terms.append(self._step(self._unpaired(self._matcher, text, video)))
-        return _means(terms)
+                if columns is None:
+                    assert self._unpaired is not None
+                    terms.append(self._step(self._unpaired(self._matcher, text, video)))
+                else:
+                    same = torch.from_numpy(clips[:, None] == clips).to(device)
+                    terms.append(self._step(contrastive(self._matcher, PairBatch(text, video, same))))
+        return {name: float(np.mean([one[name] for one in terms])) for name in (terms[0] if terms else {})}
 
     def _rounds(self, count: int) -> Iterator[Indices]:
         """Rows of batches, `steps` times all of them in another order."""
@@ -828,7 +825,3 @@ class Learner:
             )
         self._after()
         return {name: float(term.detach()) for name, term in terms.items()}
-
-
-def _means(terms: list[dict[str, float]]) -> dict[str, float]:
-    return {name: float(np.mean([one[name] for one in terms])) for name in (terms[0] if terms else {})}

@@ -1,8 +1,9 @@
-"""Views, moments and their queue against loops, numpy and simulation; a shifted target that moves back."""
+"""TTT++ and TTTFlow against loops, numpy, simulation and a known density; scores by the queries that came before."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,26 +12,34 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import multivariate_normal
 from torch import Tensor
 from torch.nn import functional as F
 
 from evenreel.adaptation.baselines import (
+    Flow,
+    FlowObjective,
+    FlowSettings,
+    StreamNorm,
     TTTObjective,
     TTTSettings,
     VectorQueue,
     caption_view,
     chance_gaps,
     clip_view,
+    fit_flow,
     moment_gaps,
     moments,
+    nll_per_number,
     nt_xent,
     source_statistics,
-    statistics_of,
 )
 from evenreel.adaptation.stream import text_vectors, video_vectors
 from evenreel.errors import UsageError
+from evenreel.evaluation.rescoring import nearest_neighbour_norm, querybank_norm
+from evenreel.types import FloatArray, Scores
 from tests.adaptation.shifted import SIZE, adapted, clips, sayings, source_vectors, turn
-from tests.matchers.examples import DIMENSION, captions, small, text_rows, trained, video_rows, videos
+from tests.matchers.examples import DIMENSION, captions, disturb, small, text_rows, trained, video_rows, videos
 
 STILL = TTTSettings(drop=0.0, relative=False, queue=0)
 """Views are the items themselves, distances those of the paper."""
@@ -72,17 +81,6 @@ def test_moments_are_those_of_numpy(rows: int, seed: int) -> None:
     assert found.size.item() == len(vectors)
     np.testing.assert_allclose(found.mean, vectors.numpy().mean(0), atol=1e-6)
     np.testing.assert_allclose(found.covariance, np.cov(vectors.numpy().T), atol=1e-6)
-
-
-def test_statistics_come_back_from_their_tensors() -> None:
-    statistics = own_statistics()
-    tensors = statistics.tensors()
-    back = statistics_of(tensors)
-    assert set(tensors) == {f"{side}.{name}" for side in ("text", "video") for name in ("size", "mean", "covariance")}
-    assert all(
-        torch.equal(one, other) for side in (0, 1) for one, other in zip(statistics[side], back[side], strict=True)
-    )
-    assert not torch.equal(back.text.mean, back.video.mean)
 
 
 @pytest.mark.parametrize(
@@ -293,13 +291,268 @@ def test_a_turned_target_comes_back_to_the_moments_of_the_source(sign: int) -> N
 
 @pytest.mark.parametrize("name", ["mean_pool", "hgr+linear"])
 def test_a_matcher_that_cannot_adapt_by_features_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match=r"pseudo-labels alone\."):
-        TTTObjective(own_statistics(), TTTSettings(), draw())(small(name), captions(), videos())
+    flow = Flow(DIMENSION, 1, 2)
+    for objective in (TTTObjective(own_statistics(), TTTSettings(), draw()), FlowObjective(flow, flow)):
+        with pytest.raises(UsageError, match=r"pseudo-labels alone\."):
+            objective(small(name), captions(), videos())
 
 
-def test_statistics_of_another_length_are_refused() -> None:
+def test_what_was_prepared_with_another_checkpoint_is_refused() -> None:
     statistics = source_statistics(unit(9, 0, SIZE), unit(8, 1, DIMENSION + 1))
-    with pytest.raises(
-        UsageError, match=rf"\(video\) have {DIMENSION} numbers and the source's moments {DIMENSION + 1}"
+    ttt = TTTObjective(statistics, TTTSettings(), draw())
+    flow = FlowObjective(Flow(DIMENSION, 1, 2), Flow(3, 1, 2))
+    for objective, sentence in (
+        (ttt, rf"\(video\) have {DIMENSION} numbers and the source's moments {DIMENSION + 1}"),
+        (flow, f"have {DIMENSION} numbers and the source's flow 3"),
     ):
-        TTTObjective(statistics, TTTSettings(), draw())(trained("mean_pool+linear"), captions(), videos())
+        with pytest.raises(UsageError, match=sentence):
+            objective(trained("mean_pool+linear"), captions(), videos())
+
+
+QUICK = FlowSettings(layers=4, hidden=24, steps=250, lr=5e-3, batch=128)
+
+
+def bent(dimension: int, layers: int = 4, size: float = 0.4) -> Flow:
+    """A flow none of whose parameters is what it starts with, in float64."""
+    torch.manual_seed(0)
+    flow: Flow = disturb(Flow(dimension, layers, hidden=7), size).double()
+    flow.mean.copy_(torch.linspace(-1, 1, dimension))
+    flow.scale.copy_(torch.linspace(0.5, 1.5, dimension))
+    return flow
+
+
+def draws(rows: int, dimension: int, seed: int = 0) -> Tensor:
+    return torch.randn(rows, dimension, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 6])
+def test_the_log_determinant_against_autograd(dimension: int) -> None:
+    flow, x = bent(dimension), draws(4, dimension)
+    _, log_det = flow(x)
+    for row, found in zip(x, log_det, strict=True):
+        jacobian = torch.autograd.functional.jacobian(lambda one: flow(one[None])[0][0], row)
+        assert found.item() == pytest.approx(torch.linalg.slogdet(jacobian).logabsdet.item(), rel=1e-9)
+
+
+def test_the_density_integrates_to_one() -> None:
+    flow, step = bent(2), 0.05
+    axis = torch.arange(-14, 14, step, dtype=torch.float64)
+    grid = torch.cartesian_prod(axis, axis)
+    with torch.no_grad():
+        total = flow.log_prob(grid).exp().sum().item() * step**2
+    assert total == pytest.approx(1, abs=1e-3)
+
+
+def test_a_flow_without_couplings_is_a_gaussian() -> None:
+    flow, x = bent(3, layers=0), draws(5, 3)
+    expected = multivariate_normal(flow.mean.numpy(), np.diag(flow.scale.numpy() ** 2)).logpdf(x.numpy())
+    np.testing.assert_allclose(flow.log_prob(x), expected)
+
+
+def test_no_number_is_stretched_without_limit() -> None:
+    flow, x = bent(4, size=5.0), 1e4 * draws(5, 4)
+    z, log_det = flow(x)
+    assert z.isfinite().all()
+    assert log_det.abs().max().item() <= 4 * 2 * 2.0 + 3  # couplings x numbers of a half x the limit, and the scales
+
+
+def test_a_fit_finds_a_known_density() -> None:
+    """Correlated Gaussian vectors: the fitted flow costs little more than the density that they come from."""
+    root = np.array([[1.0, 0.0], [0.9, 0.3]])
+    make = np.random.default_rng(0)
+    learned, fresh = (make.standard_normal((count, 2)) @ root.T + 3 for count in (2000, 1000))
+    flow = fit_flow(torch.from_numpy(learned), replace(QUICK, noise=0.0))
+    truth = -multivariate_normal(np.array([3.0, 3.0]), root @ root.T).logpdf(fresh).mean() / 2
+    apart = nll_per_number(fit_flow(torch.from_numpy(learned), replace(QUICK, layers=0)), torch.from_numpy(fresh))
+    with torch.no_grad():
+        found = nll_per_number(flow, torch.from_numpy(fresh)).item()
+    assert truth - 0.01 < found < truth + 0.03
+    assert apart.item() > truth + 0.3
+
+
+def test_a_fit_on_few_vectors_is_no_worse_on_others_than_where_it_starts() -> None:
+    """What is held out stops a flow that learns its vectors by heart."""
+    few, fresh = source_vectors(40, 0), source_vectors(500, 1)
+    long = FlowSettings(layers=4, hidden=64, steps=150, lr=2e-2, held_out=0.25)
+    kept, all_steps, start = (
+        nll_per_number(fit_flow(few, each), fresh).item()
+        for each in (long, replace(long, held_out=0.0), replace(long, layers=0))
+    )
+    assert all_steps > start + 0.2
+    assert kept < start + 0.1
+
+
+def test_two_vectors_are_left_to_learn_from_however_many_are_held_out() -> None:
+    flow = fit_flow(source_vectors(3, 0), replace(QUICK, steps=3, held_out=0.9))
+    assert flow.scale.isfinite().all()
+    assert flow.log_prob(source_vectors(4, 1)).isfinite().all()
+
+
+@pytest.mark.slow
+def test_noise_keeps_a_sphere_from_being_all_that_counts() -> None:
+    """A vector a little off the sphere is about as likely as one on it, and without noise it is not."""
+    source = source_vectors(1500, 0)[:, :4]
+    source = source / source.norm(dim=1, keepdim=True)
+
+    def loss_by_leaving(noise: float) -> float:
+        flow = fit_flow(source, replace(QUICK, noise=noise, steps=200))
+        with torch.no_grad():
+            return (nll_per_number(flow, 1.05 * source) - nll_per_number(flow, source)).item()
+
+    assert loss_by_leaving(0.3) < 0.5 * loss_by_leaving(0.0)
+
+
+def test_equal_seeds_give_equal_flows_and_leave_the_draws_of_others() -> None:
+    source, chosen = source_vectors(64, 0), replace(QUICK, steps=3)
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    one, same, other = (fit_flow(source, replace(chosen, seed=seed)).state_dict() for seed in (1, 1, 2))
+    assert torch.equal(torch.rand(3), expected)
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert not torch.equal(one["couplings.0.net.0.weight"], other["couplings.0.net.0.weight"])
+
+
+def test_numbers_that_hardly_vary_are_not_blown_up() -> None:
+    source = source_vectors(200, 0)
+    source[:, 0] = 0.5
+    flow = fit_flow(source, replace(QUICK, steps=5))
+    assert flow.scale[0].item() == pytest.approx(0.01 * source.std(0).mean().item(), rel=0.1)
+    assert nll_per_number(flow, source).isfinite()
+
+
+def test_terms_against_the_density_of_each_vector() -> None:
+    matcher, text, video = trained("mean_pool+linear"), captions(), videos()
+    flow_text, flow_video = bent(DIMENSION).float(), bent(DIMENSION, layers=2).float()
+    terms = FlowObjective(flow_text, flow_video)(matcher, text, video)
+    for name, flow, vectors in (
+        ("flow_text", flow_text, text_vectors(matcher, text)),
+        ("flow_video", flow_video, video_vectors(matcher, video)),
+    ):
+        costs = [-flow.log_prob(vector[None]).item() for vector in vectors]
+        assert terms[name].item() == pytest.approx(sum(costs) / len(costs) / DIMENSION, rel=1e-5)
+    assert set(terms) == {"flow_text", "flow_video"}
+
+
+def test_the_flow_stays_and_the_adapter_moves() -> None:
+    flow, matcher = bent(DIMENSION).float(), trained("mean_pool+linear")
+    objective = FlowObjective(flow, flow)
+    sum(objective(matcher, captions(), videos()).values()).backward()
+    for part in (flow, objective.flow_text, objective.flow_video):
+        assert all(each.grad is None for each in part.parameters())
+    assert all(each.requires_grad for each in flow.parameters())
+    moved = [name for name, each in matcher.named_parameters() if each.grad is not None and each.grad.any()]
+    assert {name.partition(".")[0] for name in moved} == {"text_map", "frame_map"}
+
+
+@pytest.fixture(scope="module")
+def source_flow() -> Flow:
+    return fit_flow(source_vectors(1000, 0), QUICK)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_turned_target_becomes_likely_again(sign: int, source_flow: Flow) -> None:
+    """Minimising makes clips that nothing was learned from likelier, and with a wrong sign less likely."""
+    target, others = (source_vectors(256, seed) @ turn(0.6).T for seed in (1, 2))
+    flow, matcher = source_flow, adapted()
+    objective = FlowObjective(flow, flow)
+    optimizer = torch.optim.Adam(matcher.parameters(), lr=3e-3)
+
+    def cost() -> float:
+        with torch.no_grad():
+            return nll_per_number(flow, video_vectors(matcher, clips(others))).item()
+
+    before, own = cost(), nll_per_number(flow, source_vectors(256, 3)).item()
+    assert before > own + 0.3
+    for _ in range(40):
+        optimizer.zero_grad()
+        (sign * sum(objective(matcher, sayings(target), clips(target)).values())).backward()
+        optimizer.step()
+    after = cost()
+    assert (after < before - 0.5 * (before - own)) if sign == 1 else (after > before)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "words"),
+    [
+        (torch.ones(1, 4), r"shape \(1, 4\)"),
+        (torch.ones(5, 1), r"shape \(5, 1\)"),
+        (torch.ones(5), r"shape \(5,\)"),
+        (torch.full((5, 4), math.inf), "NaN or infinite"),
+    ],
+)
+def test_vectors_without_a_density_are_refused(vectors: Tensor, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        fit_flow(vectors)
+
+
+TOP = 3
+"""What NNN looks at of the bank."""
+
+
+def qb_norm(scores: FloatArray, bank: FloatArray) -> FloatArray:
+    return querybank_norm(named(scores), bank).values
+
+
+def nnn(scores: FloatArray, bank: FloatArray) -> FloatArray:
+    return nearest_neighbour_norm(named(scores), bank, top=TOP).values
+
+
+def named(values: FloatArray) -> Scores:
+    return Scores(
+        values, tuple(f"q{row}" for row in range(len(values))), tuple(f"v{c}" for c in range(values.shape[1]))
+    )
+
+
+def scores_of(rows: int, seed: int = 0) -> FloatArray:
+    """With one clip that every query likes."""
+    values: FloatArray = np.random.default_rng(seed).standard_normal((rows, 6))
+    values[:, 0] += 1.5
+    return values
+
+
+@pytest.mark.parametrize(("correct", "least"), [(qb_norm, 1), (nnn, TOP)])
+def test_each_batch_has_the_queries_before_it_for_its_bank(
+    correct: Callable[[FloatArray, FloatArray], FloatArray], least: int
+) -> None:
+    scores, norm, changed = scores_of(14), StreamNorm(correct, least=least), 0
+    for start, stop in ((0, 2), (2, 5), (5, 6), (6, 14)):
+        bank = scores[:start]
+        expected = correct(scores[start:stop], bank) if len(bank) >= least else scores[start:stop]
+        found = norm(scores[start:stop])
+        np.testing.assert_array_equal(found, expected)
+        changed += not np.array_equal(found, scores[start:stop])
+    assert changed >= 2
+    assert len(norm) == 14
+
+
+@given(most=st.integers(1, 9), sizes=st.lists(st.integers(1, 5), min_size=1, max_size=6))
+def test_the_bank_keeps_the_latest(most: int, sizes: list[int]) -> None:
+    seen: list[FloatArray] = []
+
+    def remember(scores: FloatArray, bank: FloatArray) -> FloatArray:
+        seen.append(bank)
+        return scores
+
+    scores, norm, start = scores_of(sum(sizes)), StreamNorm(remember, most=most), 0
+    for size in sizes:
+        norm(scores[start : start + size])
+        start += size
+        assert len(norm) == min(start, most)
+    starts = np.cumsum(sizes)[:-1]
+    assert len(seen) == len(starts)
+    for bank, stop in zip(seen, starts, strict=True):
+        np.testing.assert_array_equal(bank, scores[max(0, stop - most) : stop])
+
+
+@pytest.mark.parametrize(("least", "most"), [(0, 5), (6, 5)])
+def test_a_bank_that_can_never_be_used_is_refused(least: int, most: int) -> None:
+    with pytest.raises(UsageError, match=f"from {least} queries on and to hold {most}"):
+        StreamNorm(qb_norm, least=least, most=most)
+
+
+def test_another_gallery_is_refused() -> None:
+    norm = StreamNorm(qb_norm)
+    norm(scores_of(2))
+    with pytest.raises(UsageError, match="scores of 6 clips and the batch of 5"):
+        norm(scores_of(2)[:, :5])
