@@ -366,7 +366,7 @@ def adaptation_result(
         note = "They differ." if report.drift.found else "They do not differ for sure."
         note += " p is of Hotelling's test."
         tables.append(AuditTable.of("How far captions and clips are from those of the source", rows, note))
-    change = None if report.verdict is None else _interval(report.verdict.changes["agreement"])
+    change = None if report.verdict is None else change_interval(report.verdict.changes["agreement"])
     effect = Effect(
         "change of agreement", *((float("nan"),) if change is None else (change.value, change.low, change.high))
     )
@@ -430,7 +430,7 @@ def _steps_tables(steps: Sequence[AdaptationStep]) -> Iterator[tuple[AuditTable,
         drawn = {"coverage": "share of the clips", "Gini": "0 equal, 1 all in one"}
         yield AuditTable.of("Pseudo-labels, step by step", rows, digits=3), drawn
     rows = [
-        {"step": step.number, **{name: _interval(change) for name, change in step.verdict.changes.items()}}
+        {"step": step.number, **{name: change_interval(change) for name, change in step.verdict.changes.items()}}
         for step in steps
         if step.verdict is not None
     ]
@@ -459,7 +459,8 @@ def _label_ranks(steps: Sequence[AdaptationStep]) -> Iterator[AuditTable]:
         yield AuditTable.of("What the bias correction made of its labels", rows, note)
 
 
-def _interval(change: MeanChange) -> Interval:
+def change_interval(change: MeanChange) -> Interval:
+    """Return a change with its interval; without one where there are too few queries."""
     return Interval(change.mean, change.low, change.high) if isfinite(change.low) else Interval(change.mean)
 
 

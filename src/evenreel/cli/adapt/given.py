@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,10 +19,10 @@ from evenreel.adaptation.run import (
     Changes,
     adapt,
     adaptation_page,
+    change_interval,
     changes_of,
     record,
 )
-from evenreel.adaptation.safety import MeanChange
 from evenreel.adaptation.stream import FRAMES, ZERO_SHOT, EncodeTexts, QueryStream, text_reader, zero_shot
 from evenreel.adaptation.titan import AdaptSettings
 from evenreel.adaptation.titan_correction import read_confounders
@@ -42,6 +41,7 @@ from evenreel.errors import UsageError
 from evenreel.language import load_tagger
 from evenreel.provenance import Provenance
 from evenreel.report.page import Page, render, write_page
+from evenreel.report.result import figure_words
 from evenreel.training.recipe.files import settings_text
 from evenreel.types import Encoder, OnScreen, ScoreNotes, VideoFeatures
 from evenreel.wording import count
@@ -377,7 +377,9 @@ def _lines(outcome: AdaptOutcome) -> Iterator[str]:
     if ranked:
         yield f"bias correction, last step: {ranked[-1].sentence}"
     if report.verdict is not None:
-        shown = [f"{name} {interval_text(change)}" for name, change in report.verdict.changes.items()]
+        confidence = outcome.settings.safety.confidence
+        figures = {name: change_interval(change) for name, change in report.verdict.changes.items()}
+        shown = [f"{name} {figure_words(one, confidence, digits=3)}" for name, one in figures.items()]
         yield f"on queries that it had not learned from: {', '.join(shown)}"
     if outcome.kept:
         yield f"the weights moved by {report.moved:.2%}, and {changes.first_changed:.1%} of the first clips are others"
@@ -387,13 +389,3 @@ def _lines(outcome: AdaptOutcome) -> Iterator[str]:
             f"{word['sharing']:,} of {word['matched']:,} queries with the first clip {name} share the word "
             f"{word['word']!r}"
         )
-
-
-def interval_text(change: MeanChange) -> str:
-    """Format a mean difference with its interval, where there is one.
-
-    >>> interval_text(MeanChange(0.0125, -0.01, 0.035)), interval_text(MeanChange(0.5, float("-inf"), float("inf")))
-    ('+0.013 (-0.010 to +0.035)', '+0.500')
-    """
-    ends = f" ({change.low:+.3f} to {change.high:+.3f})" if isfinite(change.low) and isfinite(change.high) else ""
-    return f"{change.mean:+.3f}{ends}"
