@@ -19,9 +19,8 @@ from evenreel.evaluation import Interval
 from evenreel.evaluation.intervals import over_seeds
 from evenreel.papers import run_study, study_recipe
 from evenreel.papers.engine.fine_tuning import FineTuned, before_training, begun, each_trained
-from evenreel.papers.ghost.measures import MAIN, Figures, SeededFigures
-from evenreel.papers.ghost.p_vector import caption_vectors, video_vectors
-from evenreel.papers.ghost.vectors import Trained, paired_clips, trained_models
+from evenreel.papers.ghost.figures import MAIN, Figures, SeededFigures
+from evenreel.papers.ghost.p_vector import Trained, caption_vectors, paired_clips, trained_models, video_vectors
 from evenreel.report.result import AuditResult
 from evenreel.types import Scores
 from tests.papers.every_input import EveryInput, EverySetting
@@ -42,7 +41,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> EverySetting:
 @pytest.fixture(scope="module")
 def debiased(material: EveryInput, settings: EverySetting) -> AuditResult:
     with pytest.MonkeyPatch.context() as patch:  # each training takes a second
-        patch.setattr("evenreel.papers.ghost.debiasing.PRESETS", {"paper": PRESETS["paper"]})
+        patch.setattr("evenreel.papers.ghost.figures.PRESETS", {"paper": PRESETS["paper"]})
         return run_study("ghost/t6", material, settings)
 
 
@@ -165,7 +164,7 @@ def test_a_mean_of_frames_has_one_p(
 ) -> None:
     _, test = material.learning()
     mean = FineTuned(material.models[0].matcher, test)
-    monkeypatch.setattr("evenreel.papers.ghost.vectors.trained_models", lambda *_: iter([Trained(mean, mean, mean)]))
+    monkeypatch.setattr("evenreel.papers.ghost.p_vector.trained_models", lambda *_: iter([Trained(mean, mean, mean)]))
     found = run_study("ghost/t8", material, settings)
     assert found.notices == ("The models do not see the order of frames, so p-random is p and says nothing of motion.",)
     assert {row[4] for row in found.tables[0].rows if row[4] is not None} == {0.0}  # who was not trained moved nothing
@@ -174,9 +173,7 @@ def test_a_mean_of_frames_has_one_p(
 def test_vectors_in_a_plane(
     material: EveryInput, settings: EverySetting, moved: AuditResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "evenreel.papers.ghost.projections.project", lambda vectors: vectors[:, :2]
-    )  # t-SNE takes seconds
+    monkeypatch.setattr("evenreel.papers.ghost.p_vector.project", lambda vectors: vectors[:, :2])  # t-SNE takes seconds
     found = run_study("ghost/f5", material, settings)
     rows = found.tables[0].rows
     assert len(rows) == 10 and all(0 <= row[3] <= 100 for row in rows)  # type: ignore[operator]

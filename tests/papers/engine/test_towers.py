@@ -28,7 +28,7 @@ from evenreel.papers.engine.sources import TextTrainingSources
 from evenreel.papers.engine.towers import through_towers
 from evenreel.papers.engine.trainings import TrainingOutcome, each_outcome
 from evenreel.papers.engine.variants import Variant
-from evenreel.papers.ghost.vectors import Trained
+from evenreel.papers.ghost.p_vector import Trained
 from evenreel.planted import write_clip
 from evenreel.types import ScoreBlocks, Scores
 from tests.features.test_sets import words_table
@@ -242,7 +242,7 @@ def test_a_model_that_was_trained_on_mirrors_sees_them_by_its_own_towers(
     alone = trained_and_scored(recipe, small, tmp_path / "alone")
     seen: list[FineTuned] = []
     monkeypatch.setattr(
-        "evenreel.papers.ghost.vectors.Trained", lambda *models: seen.extend(models) or Trained(*models)
+        "evenreel.papers.ghost.p_vector.Trained", lambda *models: seen.extend(models) or Trained(*models)
     )
     given = ["--features", str(small.features), "--recipe", str(recipe), "--seeds", "1", "--out", str(tmp_path / "out")]
     called("study", "ghost/t7", str(tmp_path / "own"), *given)

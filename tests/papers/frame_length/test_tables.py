@@ -26,9 +26,8 @@ from evenreel.papers import STUDIES, run_study
 from evenreel.papers.engine.material import with_streams
 from evenreel.papers.engine.trainings import learning_of, splits_of
 from evenreel.papers.engine.variants import BASELINE, Variants
-from evenreel.papers.frame_length.classes import End, OneClass, picked_class, without_end
+from evenreel.papers.frame_length.figures import End, OneClass, compared, drawn, picked_class, without_end
 from evenreel.papers.frame_length.measures import MAP, MAP_EPIC, NDCG, RANKS, length_figures
-from evenreel.papers.frame_length.samples import compared, drawn
 from evenreel.papers.frame_length.variants import (
     BACKDOOR,
     ENSEMBLE,
@@ -320,7 +319,7 @@ def test_captions_move_up_and_down() -> None:
 
 def test_suspected_captions_are_ranked_again(quick: EverySetting, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is suspected among clips this few, so all are."""
-    monkeypatch.setattr("evenreel.papers.frame_length.samples.drawn", lambda before, seed: np.arange(12) + seed)
+    monkeypatch.setattr("evenreel.papers.frame_length.figures.drawn", lambda before, seed: np.arange(12) + seed)
     found = run_study("length/samples", class_material(), quick)
     rows = cast("Any", found.tables[0].rows)
     assert [row[:2] for row in rows] == [(RMV_ALL, 0), (RMV_RAND, 0)]

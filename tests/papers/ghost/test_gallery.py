@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from evenreel.audits.pairs import pair_scores
 from evenreel.corpus import make_corpus
 from evenreel.papers import run_study
-from evenreel.papers.ghost.gallery import SHARES, count_galleries, draw_replaced
+from evenreel.papers.ghost.figures import SHARES, count_galleries, draw_replaced
 from evenreel.types import Corpus, Scores
 from tests.papers.every_input import EverySetting
 from tests.papers.offset_pairs import offset_material

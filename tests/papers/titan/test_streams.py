@@ -20,7 +20,8 @@ from evenreel.matchers import build_matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.papers import CaptionBank
 from evenreel.papers.engine.material import Model, part_of
-from evenreel.papers.titan import streams as titan_streams
+from evenreel.papers.titan import figures as titan_streams
+from evenreel.papers.titan.figures import Target, answered, diagnosed, switched
 from evenreel.papers.titan.rows import (
     BOTH,
     CBC,
@@ -34,7 +35,6 @@ from evenreel.papers.titan.rows import (
     parts,
     thresholds,
 )
-from evenreel.papers.titan.streams import Target, answered, diagnosed, switched
 from evenreel.types import FloatArray, Scores
 from tests.papers.worded_clips import DIMENSION, adapting, prepared, read, worded_material, worded_part
 

@@ -16,7 +16,7 @@ from evenreel.matchers import build_matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.papers import Model, run_study
 from evenreel.papers.engine.recalls import recall_figures
-from evenreel.papers.titan.streams import Target
+from evenreel.papers.titan.figures import Target
 from evenreel.report.result import AuditResult, AuditTable
 from tests.papers.every_input import EveryInput
 from tests.papers.worded_clips import CLIPS, DIMENSION, adapting, quick_settings, worded_material

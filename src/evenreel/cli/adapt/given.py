@@ -14,15 +14,7 @@ from numpy.typing import NDArray
 
 from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.prepared import PreparedSource, load_prepared, resources_of, save_adapted
-from evenreel.adaptation.run import (
-    Adaptation,
-    Changes,
-    adapt,
-    adaptation_page,
-    change_interval,
-    changes_of,
-    record,
-)
+from evenreel.adaptation.run import Adaptation, Changes, adapt, adaptation_page, change_interval, changes_of, record
 from evenreel.adaptation.stream import FRAMES, ZERO_SHOT, EncodeTexts, QueryStream, text_reader, zero_shot
 from evenreel.adaptation.titan import AdaptSettings
 from evenreel.adaptation.titan_correction import read_confounders

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from evenreel.papers.titan.figures import StreamComparison, compared_streams
 from evenreel.papers.titan.rows import BOTH, NEITHER, NO_WORDS, SOURCE, offline, online, parts, thresholds
-from evenreel.papers.titan.tables import StreamComparison, compared_streams
 
 ROWS_1 = "Rows of tables 1 and 3"
 

@@ -13,5 +13,5 @@ TITAN: tuple[Study, ...] = (
     Study("titan/t2", "titan.comparisons:T2", STREAMS, StreamSettings, recipe=ONLINE),
     Study("titan/t3", "titan.comparisons:T3", STREAMS, StreamSettings, recipe=OFFLINE),
     Study("titan/f4", "titan.comparisons:F4", STREAMS, StreamSettings, recipe=ONLINE),
-    Study("titan/f5", "titan.phrases:corrected_phrases", STREAMS, PhraseSettings, recipe=OFFLINE),
+    Study("titan/f5", "titan.figures:corrected_phrases", STREAMS, PhraseSettings, recipe=OFFLINE),
 )
