@@ -177,10 +177,7 @@ class VectorQueue:
 class TTTObjective:
     """Loss of TTT++ on unpaired captions and clips of the target, with a queue of earlier vectors.
 
-    Args:
-        statistics: moments of the source, by the same matcher before it is adapted.
-        settings: weights, views and queue of the objective.
-        generator: CPU generator that draws what views lack.
+    The moments of the source are by the same matcher before it is adapted; a CPU generator draws what views lack.
     """
 
     def __init__(self, statistics: SourceStatistics, settings: TTTSettings, generator: torch.Generator) -> None:
@@ -428,15 +425,8 @@ class FlowSettings:
 def fit_flow(vectors: Tensor, settings: FlowSettings | None = None) -> Flow:
     """Fit a normalising flow on vectors of the source; equal seeds on a CPU give equal flows.
 
-    Each component is first standardised to mean 0 and variance 1, so that one noise fits all and training starts at a
-    Gaussian with the source's means and variances.
-
-    Args:
-        vectors: (N, D) vectors of the source, N and D at least 2.
-        settings: settings of the fit; None for the defaults.
-
-    Raises:
-        UsageError: there are too few vectors, they are too short, or no finite numbers.
+    Each component of the vectors (N, D) is first standardised to mean 0 and variance 1, so that one noise fits all and
+    training starts at a Gaussian with the source's means and variances.
     """
     settings = settings or FlowSettings()
     if vectors.ndim != 2 or len(vectors) < 2 or vectors.shape[1] < 2:
@@ -502,9 +492,7 @@ def nll_per_number(flow: Flow, vectors: Tensor) -> Tensor:
 class FlowObjective:
     """Loss of TTTFlow on unpaired captions and clips of the target: their negative log-likelihood by frozen flows.
 
-    Args:
-        flow_text: flow of the source's captions, by the same matcher before it is adapted.
-        flow_video: flow of the source's clips.
+    The flows are of the source's captions and clips, by the same matcher before it is adapted.
     """
 
     def __init__(self, flow_text: Flow, flow_video: Flow) -> None:

@@ -164,8 +164,7 @@ def resources_of(
         prepared: prepared data of the source checkpoint; None for none.
         videos: features of the target's clips, to find their confounders.
         settings: settings of the adaptation.
-        encode: function that encodes counterfactual captions (`evenreel.adaptation.stream.text_reader`), where there
-            are any.
+        encode: function that encodes counterfactual captions (`evenreel.adaptation.stream.text_reader`), if any.
         tagger: tagger of the words of queries.
         confounders: (N, d) confounders of the target; None to find them.
     """
@@ -470,16 +469,10 @@ def save_adapted(
     source: Path | None = None,
     in_place: bool = False,
 ) -> None:
-    """Save an adapted matcher as a checkpoint of its own, or in place of the one it was made from.
+    """Save an adapted matcher with records (texts by file name) as a checkpoint of its own, or in place of its source.
 
-    The prepared data of the source are copied along for further adaptations, and stay those of the source.
-
-    Args:
-        folder: folder to write.
-        pretrained: the adapted matcher, its specification and its origin.
-        records: texts of the files in the folder `adaptation`, by file name.
-        source: checkpoint that it was adapted from; None where it was not loaded from one.
-        in_place: whether `folder` is that checkpoint, which is then moved into the folder `before` of the new one.
+    The prepared data of the source checkpoint are copied along for further adaptations, and stay those of the source;
+    in place it is moved into the folder `before` of the new one.
     """
     if not in_place:
         check_free(folder)

@@ -217,13 +217,7 @@ def _change_words(change: MeanChange) -> str:
 
 
 def changes_of(model: TestTimeMatcher, stream: QueryStream, tagger: Tagger | None = None) -> Changes:
-    """Compare the rankings of the final model with the source's.
-
-    Args:
-        model: matcher after adaptation.
-        stream: stream whose queries are ranked.
-        tagger: tagger of the queries, to find over-attended words; None to find none.
-    """
+    """Compare the rankings of the final model with the source's; over-attended words are found with a tagger."""
     ids, places = stream.videos.ids, max(1, min(FIRST, len(stream.videos.ids) // 5))
     firsts: tuple[list[Indices], list[Indices]] = ([], [])
     counts = np.zeros((2, len(ids)), np.int64)
@@ -277,11 +271,7 @@ def record(
 ) -> dict[str, Any]:
     """Convert report, changes and settings to a dictionary that JSON can hold; numbers that are not finite become null.
 
-    Args:
-        report: report of the adaptation; its pseudo-labels are left out.
-        changes: changes of the rankings.
-        settings: settings of the adaptation.
-        names: names of clips by id; the record has those that it mentions.
+    Pseudo-labels are left out; of the names of clips by id it has those of clips that it mentions.
     """
     told = {one["clip"] for one in (*changes.hubs, *changes.words)}
     told |= {one[side] for one in changes.examples for side in ("before", "after")}
@@ -381,15 +371,9 @@ def adaptation_page(
     names: Mapping[str, str] | None = None,
     pictures: Mapping[str, bytes] | None = None,
 ) -> Page:
-    """Make the page of an adaptation: its result, queries that find another clip first, and the settings.
+    """Make the page of an adaptation: queries that find another clip first, its result, and the settings (YAML).
 
-    Args:
-        title: title that names the matcher and what it was adapted to.
-        report: report of the adaptation.
-        changes: changes of the rankings.
-        settings: the settings in YAML.
-        names: names of clips by id; clips without a name are shown by their ids.
-        pictures: small JPEG pictures of clips by id; clips without one are only named.
+    Names and small JPEG pictures of clips are given by id; a clip without a name is shown by its id.
     """
     named, jpegs = names or {}, pictures or {}
     said = (

@@ -242,9 +242,6 @@ def zero_shot(encoder: EncoderNote, *, frames: int | None = None, device: str = 
         frames: greatest number of frames of a clip that a library passes to it; None for all.
         device: device for the matcher: `cpu`, `cuda`, `auto`, ...
         seed: seed of the hidden layer of the maps.
-
-    Raises:
-        UsageError: the device cannot be used.
     """
     spec = MatcherSpec("adapted", {"kind": "mlp"}, (MatcherSpec(ZERO_SHOT),))
     with torch.random.fork_rng(devices=[]):

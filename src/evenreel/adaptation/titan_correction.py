@@ -495,9 +495,6 @@ def fit_source(
 
     Returns:
         Binary cross-entropies `bce_start` and `bce_end` on the same sample of pairs, and the number of `steps`.
-
-    Raises:
-        UsageError: no caption has a clip that it does not describe.
     """
     generator = torch.Generator().manual_seed(settings.seed)
     before = pair_accuracy(correction, q, v, pairs, settings.seed)
@@ -517,10 +514,7 @@ class TargetStage:
 
     Adam's moments and random numbers continue from call to call, so that a stream in batches is trained on as one.
 
-    Args:
-        source: the correction after its source stage; it stays as it is.
-        confounders: (N_ct, d) confounders of the target's clips.
-        settings: settings of the copy's training.
+    The source's stays as it is; the confounders (N_ct, d) are of the target's clips.
     """
 
     def __init__(self, source: CausalCorrection, confounders: Tensor, settings: FitSettings) -> None:

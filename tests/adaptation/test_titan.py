@@ -1,24 +1,42 @@
-"""Counterfactual captions: counted by slow loops, written out by hand, and held to what is true of all."""
+"""Settings as files; counterfactual captions, counted by slow loops, by hand, and held to what is true of all."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenreel.adaptation.baselines import FlowSettings, TTTSettings
+from evenreel.adaptation.prepared import PrepareSettings, load_prepare_settings
 from evenreel.adaptation.titan import (
+    AdaptSettings,
     Counterfactual,
     CounterfactualSettings,
+    MatchSettings,
     OverAttended,
+    SafetySettings,
     counterfactuals,
+    learnable,
+    load_settings,
+    naive,
     over_attended,
+    shipped_settings,
 )
+from evenreel.adaptation.titan_correction import CausalSettings, FitSettings
 from evenreel.errors import UsageError
 from evenreel.language import load_tagger
 from evenreel.language.tokens import Tagged, Token
+from evenreel.matchers.wti import Wti, WtiSettings
+from evenreel.training.recipe.files import settings_text
+from evenreel.training.recipe.recipe import RecipeError
+from tests.adaptation.shifted import SIZE, adapted
 
 TAGGER = load_tagger("pattern")
 
@@ -198,3 +216,130 @@ def slowly(
             if count and (count > theta if theta >= 1 else count / len(matched) > theta):
                 found[video, word] = (count, len(matched))
     return found
+
+
+TITAN = replace(
+    AdaptSettings(causal_fit=FitSettings(steps=1000, lr=1e-3, batch_size=128)),
+    lr=1e-5, batch_size=128, bank=4096, matching=MatchSettings("rank_sum", alpha=1.0), causal=True,
+    counterfactuals=CounterfactualSettings(beta=30, theta=0.5, mask="removed"),
+    safety=SafetySettings(keep=1.0, teacher=0.0, held_out=0.0, roll_back=False, drift=False),
+)  # fmt: skip
+"""Section 4.1 of the paper, with nothing of ours."""
+
+
+def test_what_comes_along_is_the_papers_and_ours_beside_it() -> None:
+    assert {load_settings(name).objective for name in shipped_settings()} == {
+        "pseudo_labels", "ttt", "ttt_flow", "rotation"
+    }  # fmt: skip
+    assert load_settings("titan/offline") == TITAN
+    online, naive_one, safe = (load_settings(name) for name in ("titan/online", "titan/naive", "safe"))
+    assert replace(online, protocol="offline", causal_fit=TITAN.causal_fit) == TITAN
+    assert (naive_one.causal, naive_one.counterfactuals, naive_one.matching.match) == (False, None, "one_way")
+    assert naive(TITAN) == naive_one
+    assert (safe.causal, safe.safety.drift, safe.safety.roll_back) == (False, True, True)
+
+
+def test_the_source_stage_has_settings_of_the_same_name(tmp_path: Path) -> None:
+    assert load_prepare_settings() == PrepareSettings()
+    (tmp_path / "own.yaml").write_text("causal_fit: {steps: 30, lr: 0.01}\ncausal: {eta: 5}\n")
+    found = load_prepare_settings(tmp_path / "own.yaml", ["causal_fit.lr=0.1", "seed=3", "flow.steps=4"])
+    assert found == PrepareSettings(CausalSettings(eta=5), FitSettings(steps=30, lr=0.1), FlowSettings(steps=4), seed=3)
+
+
+def test_all_that_come_along_are_read_back(tmp_path: Path) -> None:
+    for number, name in enumerate(shipped_settings()):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(settings_text(load_settings(name)))
+        assert load_settings(path) == load_settings(name)
+
+
+def test_settings_of_a_file_and_of_the_command() -> None:
+    changes = ["matching.alpha=0.5", "counterfactuals.beta=0.02", "safety.keep=0.5", "steps=3", "causal_fit.lr=1e-4"]
+    found = load_settings("titan/offline", changes)
+    assert found.causal_fit == FitSettings(lr=1e-4)
+    assert found.matching == MatchSettings(alpha=0.5)
+    assert found.counterfactuals == CounterfactualSettings(beta=0.02, theta=0.5)
+    assert found.safety == replace(TITAN.safety, keep=0.5) and found.steps == 3
+
+
+def of_safe(change: str) -> AdaptSettings:
+    return load_settings("safe", [change])
+
+
+def of_preparation(change: str) -> PrepareSettings:
+    return load_prepare_settings(changes=[change])
+
+
+@pytest.mark.parametrize(
+    ("load", "change", "fact"),
+    [
+        (of_safe, "safety.kep=0.5", "no setting safety.kep; there are keep"),
+        (of_safe, "lr=-1", "lr of adaptation is -1.0; it must be a number above 0"),
+        (of_safe, "objective=supervised", "'supervised'; it must be 'pseudo_labels' or 'rotation' or 'ttt'"),
+        (of_safe, "lr", "--set takes PLACE=VALUE"),
+        (of_safe, "causal=maybe", "'maybe'; it must be true or false"),
+        (of_safe, "causal_fit.steps=-1", "steps of causal_fit is -1; it must be a whole number"),
+        (of_safe, "causal_fit.rate=1", "no setting causal_fit.rate; there are steps, lr, batch_size, seed"),
+        (of_preparation, "causal_fit.steps=many", "'many'; it must be a whole number"),
+        (of_preparation, "seed=-1", "seed of preparation is -1; it must be a whole number"),
+        (of_preparation, "fit.steps=3", "no setting fit; there are causal, causal_fit, flow, seed"),
+    ],
+)
+def test_what_is_wrong_is_said(load: Callable[[str], object], change: str, fact: str) -> None:
+    with pytest.raises(RecipeError) as raised:
+        load(change)
+    assert fact in str(raised.value)
+
+
+def test_whose_fault_it_is_is_said(tmp_path: Path) -> None:
+    """The file's alone, or with what was changed in it; the file of a name is nobody's business."""
+    with pytest.raises(RecipeError) as raised:
+        load_settings("safe", ["lr=1e-3", "bank=1"])
+    first, second = raised.value.args
+    assert first == "The file of settings safe, with lr=1e-3, bank=1, cannot be followed:" and "bank" in second
+    (tmp_path / "own.yaml").write_text("lrr: 1\n")
+    with pytest.raises(RecipeError) as raised:
+        load_settings(tmp_path / "own.yaml")
+    assert raised.value.args[0] == f"The file of settings {tmp_path / 'own.yaml'} cannot be followed:"
+
+
+def test_no_such_settings(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="'titn', neither a file nor one of the package: rotation, safe"):
+        load_settings("titn")
+    (tmp_path / "list.yaml").write_text(yaml.safe_dump([1, 2]))
+    with pytest.raises(RecipeError, match="is not a table of settings"):
+        load_settings(tmp_path / "list.yaml")
+
+
+def test_auto_learns_heads_where_there_are_any() -> None:
+    behind = adapted()
+    assert learnable(behind, "auto") == learnable(behind, "heads")
+    alone = Wti(SIZE, WtiSettings())
+    assert learnable(alone, "auto") == learnable(alone, "all")
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("settings", "wrong"),
+    [
+        *((CausalSettings, one) for one in ({"eta": 0}, {"hidden": 1}, {"aggregate": "softmax"}, {"mutual": "mine"})),
+        *((CounterfactualSettings, one) for one in ({"beta": -1}, {"beta": NAN}, {"theta": "half"}, {"mask": "no"})),
+        *((CounterfactualSettings, one) for one in ({"parts": ()}, {"parts": ("adverb",)}, {"seed": -1})),
+        *((MatchSettings, one) for one in ({"match": "best"}, {"alpha": -0.5}, {"alpha": NAN}, {"alpha": "1"})),
+        *((MatchSettings, one) for one in ({"capacity": 0}, {"capacity": 1.5}, {"temperature": None})),
+        *((MatchSettings, one) for one in ({"temperature": 0.0}, {"iterations": 0}, {"iterations": 2.5})),
+        *((TTTSettings, one) for one in ({"lambda_mean": -1.0}, {"drop": 1.0}, {"queue": 2.5})),
+        *((TTTSettings, one) for one in ({"temperature": 0.0}, {"relative": 1}, {"lambda_contrastive": NAN})),
+        (TTTSettings, {"lambda_contrastive": 0.0, "lambda_mean": 0.0, "lambda_covariance": 0.0}),
+        *((FlowSettings, one) for one in ({"layers": -1}, {"hidden": 0}, {"steps": 1.5}, {"lr": 0.0}, {"batch": 0})),
+        *((FlowSettings, one) for one in ({"noise": -1.0}, {"held_out": 1.0}, {"seed": -1})),
+    ],
+)
+def test_values_out_of_their_range_are_refused(settings: Callable[..., Any], wrong: dict[str, Any]) -> None:
+    value = next(iter(wrong.values()))
+    with pytest.raises(UsageError) as refused:
+        settings(**wrong)
+    named = len(wrong) > 1 or any(one in str(refused.value) for one in (*wrong, repr(value), "name one or more of"))
+    assert named, refused.value
