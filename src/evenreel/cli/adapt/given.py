@@ -372,7 +372,7 @@ def _lines(outcome: AdaptOutcome) -> Iterator[str]:
         confidence = outcome.settings.safety.confidence
         figures = {name: change_interval(change) for name, change in report.verdict.changes.items()}
         shown = [f"{name} {figure_words(one, confidence, digits=3)}" for name, one in figures.items()]
-        yield f"on queries that it had not learned from: {', '.join(shown)}"
+        yield f"changes on queries that it had not learned from: {', '.join(shown)}"
     if outcome.kept:
         yield f"the weights moved by {report.moved:.2%}, and {changes.first_changed:.1%} of the first clips are others"
     for word in changes.words[:FEW]:
