@@ -33,7 +33,7 @@ from evenreel.checkpoint.architecture import module
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
-from evenreel.matchers.tcd.settings import PRINTED
+from evenreel.matchers.tcd import PRINTED
 from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.similarity.windows import window_scores

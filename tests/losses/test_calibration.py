@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from evenreel.losses.calibration import (
+from evenreel.matchers.tcd import (
     CycleForm,
-    CycleSettings,
     Sequence,
+    TcdSettings,
     contrastive_synchrony,
     cycle_indices,
     cycle_loss,
@@ -58,7 +58,7 @@ def test_indices_are_those_of_loops(form: CycleForm, counts: tuple[int, int], se
 
 def test_a_sequence_in_step_with_itself_costs_nothing_as_the_temperature_falls() -> None:
     steps = whole(torch.eye(6, dtype=torch.float64)[None])
-    costs = [cycle_loss(steps, steps, tau, CycleSettings()).item() for tau in (1.0, 0.3, 0.1, 0.02)]
+    costs = [cycle_loss(steps, steps, tau, TcdSettings()).item() for tau in (1.0, 0.3, 0.1, 0.02)]
     assert costs == sorted(costs, reverse=True)
     assert costs[0] > 1
     assert costs[-1] < 1e-12
@@ -68,7 +68,7 @@ def test_any_one_to_one_mapping_costs_nothing() -> None:
     """A limit of the idea: windows in the wrong order, each like one frame, close their cycles too."""
     frames = torch.eye(5, dtype=torch.float64)[None]
     for order in ([1, 0, 2, 3, 4], [4, 3, 2, 1, 0]):
-        assert cycle_loss(whole(frames), whole(frames[:, order]), 0.02, CycleSettings()).item() < 1e-12
+        assert cycle_loss(whole(frames), whole(frames[:, order]), 0.02, TcdSettings()).item() < 1e-12
 
 
 def test_as_printed_every_place_has_the_same_index_and_the_cost_is_that_of_not_knowing() -> None:
@@ -82,9 +82,9 @@ def test_as_printed_every_place_has_the_same_index_and_the_cost_is_that_of_not_k
     torch.testing.assert_close(windows @ frames.mT, cosines.T[None])
     printed = cycle_indices(whole(frames), whole(windows), 1.0, "printed").mean
     assert (printed - (count + 1) / 2).abs().max() < 0.5
-    flat = cycle_loss(whole(frames), whole(windows), 1.0, CycleSettings("printed")).item()
+    flat = cycle_loss(whole(frames), whole(windows), 1.0, TcdSettings(cycle="printed")).item()
     assert flat == pytest.approx((count**2 - 1) / 12, rel=0.05)  # the variance of a uniform index, 11.92
-    soft = cycle_loss(whole(frames), whole(windows), 0.01, CycleSettings()).item()
+    soft = cycle_loss(whole(frames), whole(windows), 0.01, TcdSettings()).item()
     assert soft < 0.7 * flat
 
 
@@ -92,12 +92,12 @@ def test_windows_without_text_and_padding_take_no_part() -> None:
     frames, windows = rows(2, 4, 8), rows(2, 3, 8, seed=1)
     windows_read = torch.tensor([[True, False, True], [False, False, False]])
     real = torch.tensor([[True, True, True, False], [True, True, True, True]])
-    found = cycle_loss(Sequence(frames, real), Sequence(windows, windows_read), 0.1, CycleSettings())
+    found = cycle_loss(Sequence(frames, real), Sequence(windows, windows_read), 0.1, TcdSettings())
     index = slow_indices(frames[0, :3], windows[0, [0, 2]], 0.1, "softmax")
     expected = ((index[0] - 1) ** 2 + (index[2] - 3) ** 2) / 2  # frame 2 has nothing to be in step with
     assert found.item() == pytest.approx(expected)
     none = Sequence(windows, torch.zeros(2, 3, dtype=torch.bool))
-    assert cycle_loss(Sequence(frames, real), none, 0.1, CycleSettings()).item() == 0
+    assert cycle_loss(Sequence(frames, real), none, 0.1, TcdSettings()).item() == 0
     assert contrastive_synchrony(Sequence(frames, real), none, 0.1).item() == 0
 
 
@@ -114,7 +114,7 @@ def test_one_window_of_text_in_step_with_its_frame_costs_nothing(both_ways: bool
     """Eleven of twelve frames have nothing to be in step with, so no cycle begins there."""
     own, anyone = torch.eye(12, dtype=torch.float64)[4], torch.ones(12, dtype=torch.float64)
     half = 0.5 if both_ways else 1.0  # back to the only window there is, which costs nothing
-    settings = CycleSettings(both_ways=both_ways)
+    settings = TcdSettings(both_ways=both_ways)
     assert cycle_loss(*one_window(12, 4, own), 0.02, settings).item() < 1e-12
     # like every frame, it leads frame 5 of 12 back to their middle, 6.5
     assert cycle_loss(*one_window(12, 4, anyone), 0.02, settings).item() == pytest.approx(half * 1.5**2)
@@ -130,7 +130,7 @@ def test_training_draws_one_window_of_text_to_its_own_frame(both_ways: bool) -> 
             frames, windows = one_window(12, 0, torch.zeros(12, dtype=torch.float64))
             placed = Sequence(torch.where(windows.mask[..., None], text, 0.0), windows.mask)
             optimiser.zero_grad()
-            cycle_loss(frames, placed, 0.05, CycleSettings(both_ways=both_ways)).backward()
+            cycle_loss(frames, placed, 0.05, TcdSettings(both_ways=both_ways)).backward()
             optimiser.step()
         cosines = F.normalize(text.detach(), dim=0)
         assert cosines[0] > least and cosines[1:].max() < cosines[0] - 0.1
@@ -142,7 +142,7 @@ def test_cycles_begin_at_frames_whose_stretch_has_text(frames: int, windows: int
     vectors, texts = rows(1, frames, 8, seed=seed), rows(1, windows, 8, seed=seed + 1)
     read = torch.rand(windows, generator=torch.Generator().manual_seed(seed)) < 0.5
     read[seed % windows] = True
-    found = cycle_loss(whole(vectors), Sequence(texts, read[None]), 0.3, CycleSettings())
+    found = cycle_loss(whole(vectors), Sequence(texts, read[None]), 0.3, TcdSettings())
     index = slow_indices(vectors[0], texts[0, read], 0.3, "softmax")
     costs = []
     for frame in range(frames):
@@ -162,7 +162,7 @@ def test_a_batch_without_words_gives_the_temperature_a_gradient_of_zero() -> Non
     frames, unread = whole(rows(2, 4, 8)), Sequence(rows(2, 3, 8, seed=1), torch.zeros(2, 3, dtype=torch.bool))
     temperature = torch.tensor(0.1, dtype=torch.float64, requires_grad=True)
     for loss in (
-        cycle_loss(frames, unread, temperature, CycleSettings()),
+        cycle_loss(frames, unread, temperature, TcdSettings()),
         contrastive_synchrony(frames, unread, temperature),
     ):
         (found,) = torch.autograd.grad(loss, temperature)
@@ -176,7 +176,7 @@ def test_padding_gets_no_gradient(form: CycleForm) -> None:
     read = torch.tensor([[True, False, True], [True, True, True]])
     frames = (frames * real[..., None]).requires_grad_()
     windows = (windows * read[..., None]).requires_grad_()
-    settings = CycleSettings(form, both_ways=True)
+    settings = TcdSettings(cycle=form, both_ways=True)
     cycle_loss(Sequence(frames, real), Sequence(windows, read), 0.3, settings).backward()
     assert frames.grad is not None
     assert windows.grad is not None
@@ -188,15 +188,15 @@ def test_padding_gets_no_gradient(form: CycleForm) -> None:
 
 def test_both_ways_is_the_mean_of_the_two() -> None:
     frames, windows = whole(rows(2, 4, 8)), whole(rows(2, 3, 8, seed=1))
-    there, back = (cycle_loss(*each, 0.2, CycleSettings()) for each in ((frames, windows), (windows, frames)))
-    both = cycle_loss(frames, windows, 0.2, CycleSettings(both_ways=True))
+    there, back = (cycle_loss(*each, 0.2, TcdSettings()) for each in ((frames, windows), (windows, frames)))
+    both = cycle_loss(frames, windows, 0.2, TcdSettings(both_ways=True))
     torch.testing.assert_close(both, (there + back) / 2)
 
 
 def test_shares_of_the_clip_weigh_less_by_the_square_of_its_length() -> None:
     frames, windows = whole(rows(1, 5, 8)), whole(rows(1, 3, 8, seed=1))
-    plain = cycle_loss(frames, windows, 0.2, CycleSettings())
-    share = cycle_loss(frames, windows, 0.2, CycleSettings(normalise_index=True))
+    plain = cycle_loss(frames, windows, 0.2, TcdSettings())
+    share = cycle_loss(frames, windows, 0.2, TcdSettings(normalise_index=True))
     torch.testing.assert_close(share * 4**2, plain)
 
 
@@ -204,9 +204,9 @@ def test_so_they_do_where_windows_in_between_are_not_read() -> None:
     """Windows 1 and 5 of 5 are the whole clip apart."""
     frames, windows = whole(rows(1, 4, 8)), rows(1, 5, 8, seed=1)
     read = Sequence(windows, torch.tensor([[True, False, False, False, True]]))
-    ways = [CycleSettings(both_ways=True, normalise_index=share) for share in (False, True)]
+    ways = [TcdSettings(both_ways=True, normalise_index=share) for share in (False, True)]
     plain, share = (cycle_loss(frames, read, 0.2, way) for way in ways)
-    there = cycle_loss(frames, read, 0.2, CycleSettings())
+    there = cycle_loss(frames, read, 0.2, TcdSettings())
     torch.testing.assert_close(2 * share, there / 3**2 + (2 * plain - there) / 4**2)
 
 
@@ -217,7 +217,7 @@ def test_the_regularised_form_divides_by_the_variance() -> None:
     expected = []
     for place, (mean, variance) in enumerate(zip(found.mean[0], found.variance[0], strict=True), start=1):
         expected.append((place - mean) ** 2 / variance + 0.001 * variance.sqrt().log())
-    loss = cycle_loss(whole(frames), whole(windows), 0.5, CycleSettings(variance_weight=0.001))
+    loss = cycle_loss(whole(frames), whole(windows), 0.5, TcdSettings(variance_weight=0.001))
     torch.testing.assert_close(loss, torch.stack(expected).mean())
 
 

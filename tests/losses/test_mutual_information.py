@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
-from evenreel.losses.mutual_information import LEAST_VARIANCE, gaussian_log_likelihood, info_nce_bound
+from evenreel.losses.contrastive import LEAST_VARIANCE, gaussian_log_likelihood, info_nce_bound
 
 RHO = 0.8
 PER_DIMENSION = -0.5 * math.log(1 - RHO**2)

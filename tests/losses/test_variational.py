@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
-from evenreel.losses import variational
-from evenreel.losses.variational import Reduction, active_units, gaussian_kl, overlap, token_nll
+from evenreel.matchers import bima
+from evenreel.matchers.bima import Reduction, active_units, gaussian_kl, overlap, token_nll
 
 lengths = st.lists(st.integers(1, 4), min_size=1, max_size=4)
 reductions = st.sampled_from(["mean", "sum"])
@@ -91,8 +91,8 @@ def test_likelihood_against_loops(counts: list[int], seed: int, reduction: Reduc
 def test_chunks_give_the_value_and_the_slopes_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     mask, targets = real([4, 2, 3]), torch.arange(15).view(3, 5) % 7
     results = []
-    for most in (variational.LOGIT_BYTES, 2 * 4 * 7):  # all at once, and two tokens at a time
-        monkeypatch.setattr(variational, "LOGIT_BYTES", most)
+    for most in (bima.LOGIT_BYTES, 2 * 4 * 7):  # all at once, and two tokens at a time
+        monkeypatch.setattr(bima, "LOGIT_BYTES", most)
         states, words = (random(*shape, seed=1).requires_grad_() for shape in ((3, 5, 4), (7, 4)))
         cost = token_nll(states, words, targets, mask)
         results.append((cost.detach(), *torch.autograd.grad(cost, (states, words))))

@@ -20,8 +20,7 @@ from evenreel.errors import UsageError
 from evenreel.matchers import MATCHERS, Matcher, TextBatch, VideoBatch, build_matcher
 from evenreel.matchers.batches import to_device
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.similarity.states import Encoded, gather_rows, take_rows
-from evenreel.similarity.tiles import MatcherScores
+from evenreel.similarity.tiles import Encoded, MatcherScores, gather_rows, take_rows
 from evenreel.types import OnScreen
 from tests.matchers.examples import (
     FRAMES,

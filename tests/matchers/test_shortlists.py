@@ -12,10 +12,8 @@ from evenreel.matchers import build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
-from evenreel.matchers.scoring import encode_texts, encode_videos
-from evenreel.matchers.shortlists import coarse_scorer, score_shortlists, score_with_parts
-from evenreel.similarity.states import Encoded, take_rows
-from evenreel.similarity.tiles import LEAST_BUDGET_BYTES, MatcherScores
+from evenreel.matchers.scoring import coarse_scorer, encode_texts, encode_videos, score_shortlists, score_with_parts
+from evenreel.similarity.tiles import LEAST_BUDGET_BYTES, Encoded, MatcherScores, take_rows
 from evenreel.types import OnScreen, TextFeatures, VideoFeatures
 
 DIMENSION, CAPTIONS, CLIPS = 16, 5, 9

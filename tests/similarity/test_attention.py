@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from evenreel.similarity.attention import attend
+from evenreel.similarity.interaction import attend
 
 
 def slow(alike: list[float], mix: list[list[float]], real: list[bool], temperature: float) -> float:

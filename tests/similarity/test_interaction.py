@@ -10,8 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from evenreel.similarity import interaction
-from evenreel.similarity.interaction import TokenVectors, token_interaction
-from evenreel.similarity.pooling import masked_softmax
+from evenreel.similarity.interaction import TokenVectors, masked_softmax, token_interaction
 
 masks = st.lists(st.lists(st.booleans(), min_size=4, max_size=4).filter(any), min_size=1, max_size=6)
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
+from evenreel.matchers.hgr import PhraseTexts, PhraseVideos, attended_cosines, frames_of, phrase_similarity
 from evenreel.similarity import interaction
-from evenreel.similarity.phrases import PhraseTexts, PhraseVideos, attended_cosines, frames_of, phrase_similarity
-from evenreel.similarity.states import gather_rows, take_rows
+from evenreel.similarity.tiles import gather_rows, take_rows
 
 DIMENSION, SHARPNESS = 6, 4.0
 

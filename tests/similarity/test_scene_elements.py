@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from evenreel.similarity.scene_elements import Selected, aggregate, balance, select
+from evenreel.matchers.bima import Selected, aggregate, balance, select
 
 
 def unit(*shape: int, seed: int = 0) -> Tensor:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from evenreel.similarity.states import gather_rows, mapped, move, row_bytes, row_count, take_rows, tensors_of
+from evenreel.similarity.tiles import gather_rows, mapped, move, row_bytes, row_count, take_rows, tensors_of
 
 
 class State(NamedTuple):

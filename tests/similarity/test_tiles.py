@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from evenreel.errors import UsageError
 from evenreel.similarity import tiles
-from evenreel.similarity.states import Encoded
-from evenreel.similarity.tiles import Costs, MatcherScores, evaluating, tile_shape
+from evenreel.similarity.tiles import Costs, Encoded, MatcherScores, evaluating, tile_shape
 
 
 class Rows(NamedTuple):

@@ -25,7 +25,7 @@ from benchmarks.evidence.rows import BASELINE, SEARCH_S, TRAINING_S, Evidence, P
 from benchmarks.evidence.trainings import SplitName, fused_by_validation
 from benchmarks.planted import Split
 from evenreel.language.bm25 import bm25_scores
-from evenreel.matchers.tcd.settings import PRINTED
+from evenreel.matchers.tcd import PRINTED
 from evenreel.papers.cells import Figures
 from evenreel.planted import PlantedClip
 from evenreel.planted.harder import Harder

@@ -9,7 +9,7 @@ from evenreel.errors import UsageError
 from evenreel.matchers.adapter import Adapted
 from evenreel.matchers.batches import TextBatch, VideoBatch
 from evenreel.matchers.matcher import Matcher
-from evenreel.similarity.pooling import masked_mean
+from evenreel.similarity.interaction import masked_mean
 
 
 def text_vectors(matcher: Matcher, text: TextBatch) -> Tensor:

@@ -12,11 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from evenreel.config import Allowed
 from evenreel.errors import UsageError
 from evenreel.losses import info_nce
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, row_lengths
 from evenreel.similarity.interaction import lengths
 from evenreel.types import RoleGraph, TextFeatures, VideoFeatures
+
+TEXT_OR_NONE = Allowed("text or null", lambda value: value is None or (isinstance(value, str) and bool(value)))
 
 
 class Limits(NamedTuple):
@@ -46,7 +49,7 @@ class Limits(NamedTuple):
 class Matcher(Protocol):
     """Retrieval model: a `torch.nn.Module` that encodes captions and videos to states and scores pairs of them.
 
-    States are named tuples of tensors (`evenreel.similarity.states`). In evaluation mode nothing is random: equal
+    States are named tuples of tensors (`evenreel.similarity.tiles`). In evaluation mode nothing is random: equal
     states give equal scores, whatever the tile they are scored in. `score` works in chunks of its own where a pair
     needs more than a number at a time: beside the states and at most `evenreel.similarity.tiles.PAIR_BYTES` a pair it
     takes no more than `CHUNK_BYTES`, whatever it is given.
@@ -385,3 +388,12 @@ def _too_long(most: int, limit: int, names: tuple[str, str], counted: str = "") 
         f"A {row} has {most} {counted or parts}, but this matcher was built for {limit} at most; "
         f"use fewer {counted or parts}, or train with max_{parts}={most} or more."
     )
+
+
+def check_heads(dimension: int, heads: int) -> None:
+    """Check that D is a multiple of the number of attention heads."""
+    if dimension % heads:
+        raise UsageError(
+            f"Features of length {dimension} cannot be split among {heads} attention heads; "
+            f"choose a number of heads that divides {dimension}."
+        )

@@ -9,18 +9,8 @@ from typing import Any
 from evenreel.errors import UsageError
 from evenreel.matchers.matcher import Entry, Matcher
 
-_MODULES = {
-    "mean_pool": "evenreel.matchers.mean_pool",
-    "temporal": "evenreel.matchers.temporal",
-    "wti": "evenreel.matchers.wti",
-    "x_clip": "evenreel.matchers.x_clip",
-    "x_pool": "evenreel.matchers.x_pool",
-    "t_mass": "evenreel.matchers.t_mass",
-    "hgr": "evenreel.matchers.hgr.matcher",
-    "tcd": "evenreel.matchers.tcd.matcher",
-    "bima": "evenreel.matchers.bima.matcher",
-}
-"""The module of each matcher, with its `ENTRY`."""
+_MODULES = ("mean_pool", "temporal", "wti", "x_clip", "x_pool", "t_mass", "hgr", "tcd", "bima")
+"""Modules of this package, named as their matcher, each with its `ENTRY`."""
 
 _OWN: dict[str, Entry] = {}
 """Matchers that `register_matcher` added."""
@@ -30,13 +20,13 @@ class _Matchers(Mapping[str, Entry]):
     """Matchers by their names; the module of one is imported when it is looked up, so that no other is needed."""
 
     def __getitem__(self, name: str) -> Entry:
-        if name in _OWN:
+        if name not in _MODULES:
             return _OWN[name]
-        entry: Entry = import_module(_MODULES[name]).ENTRY
+        entry: Entry = import_module(f"evenreel.matchers.{name}").ENTRY
         return entry
 
     def __iter__(self) -> Iterator[str]:
-        return iter({**_MODULES, **_OWN})
+        return iter((*_MODULES, *_OWN))
 
     def __len__(self) -> int:
         return len(_MODULES) + len(_OWN)

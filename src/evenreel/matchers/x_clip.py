@@ -8,7 +8,7 @@ temperature, followed by a learned mix of the weights.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -18,9 +18,7 @@ from evenreel.config import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_settin
 from evenreel.matchers.batches import TextBatch, VideoBatch
 from evenreel.matchers.matcher import ContrastiveMatcher, Entry, Limits, cut, logit_scale_at
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
-from evenreel.similarity.attention import attend
-from evenreel.similarity.interaction import TableSide, in_chunks, token_products
-from evenreel.similarity.pooling import masked_mean
+from evenreel.similarity.interaction import TableSide, attend, in_chunks, masked_mean, token_products
 
 
 @dataclass(frozen=True)
@@ -38,25 +36,16 @@ class XClipSettings:
         temperature: temperature of the loss at the start of training.
     """
 
-    max_words: int = 32
-    max_frames: int = 12
-    attention_temperature: float = 0.01
-    temporal_layers: int = 4
-    heads: int = 8
-    dropout: float = 0.0
-    temperature: float = 0.01
+    max_words: Annotated[int, whole(1, MOST_SIZE)] = 32
+    max_frames: Annotated[int, whole(1, MOST_SIZE)] = 12
+    attention_temperature: Annotated[float, ABOVE_0] = 0.01
+    temporal_layers: Annotated[int, whole(0, MOST_LAYERS)] = 4
+    heads: Annotated[int, whole(1, MOST_SIZE)] = 8
+    dropout: Annotated[float, SHARE] = 0.0
+    temperature: Annotated[float, ABOVE_0] = 0.01
 
     def __post_init__(self) -> None:
-        allowed = {
-            "max_words": whole(1, MOST_SIZE),
-            "max_frames": whole(1, MOST_SIZE),
-            "attention_temperature": ABOVE_0,
-            "temporal_layers": whole(0, MOST_LAYERS),
-            "heads": whole(1, MOST_SIZE),
-            "dropout": SHARE,
-            "temperature": ABOVE_0,
-        }
-        check_settings("x_clip", self, allowed)
+        check_settings("x_clip", self)
 
 
 class XClipText(NamedTuple):

@@ -10,18 +10,16 @@ import torch
 from torch import Tensor
 
 from evenreel.errors import UsageError
-from evenreel.losses.variational import Reduction
-from evenreel.matchers.bima.caption_decoder import CaptionDecoder, DecoderSettings
-from evenreel.matchers.bima.caption_words import WrittenCaptions
+from evenreel.matchers.bima import BimaSettings, CaptionDecoder, Reduction, WrittenCaptions
 from tests.matchers.examples import DIMENSION, disturb
 
-SETTINGS = DecoderSettings(words=9, most_words=6, layers=2, heads=2)
+SETTINGS = BimaSettings(max_words=6, heads=2)
 
 
 @pytest.fixture(scope="module")
 def decoder() -> Any:
     torch.manual_seed(0)
-    return disturb(CaptionDecoder(DIMENSION, SETTINGS)).double().eval()
+    return disturb(CaptionDecoder(DIMENSION, 9, SETTINGS)).double().eval()
 
 
 def source(seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -74,7 +72,7 @@ def test_captions_word_by_word(decoder: Any, reduction: Reduction) -> None:
 def test_at_the_start_it_knows_next_to_nothing() -> None:
     """Nor does it write the word again that it has just read."""
     torch.manual_seed(0)
-    fresh = CaptionDecoder(64, DecoderSettings(words=50, most_words=6))
+    fresh = CaptionDecoder(64, 50, BimaSettings(max_words=6))
     numbers = torch.randint(50, (8, 6))
     vectors, mask = torch.randn(8, 4, 64), torch.ones(8, 4, dtype=torch.bool)
     cost = fresh.nll(WrittenCaptions(numbers, numbers, torch.ones(8, 6, dtype=torch.bool)), vectors, mask, "mean")
@@ -83,4 +81,4 @@ def test_at_the_start_it_knows_next_to_nothing() -> None:
 
 def test_heads_that_do_not_divide_the_features() -> None:
     with pytest.raises(UsageError, match="Features of length 16 cannot be split among 3 attention heads"):
-        CaptionDecoder(DIMENSION, DecoderSettings(words=9, most_words=6, heads=3))
+        CaptionDecoder(DIMENSION, 9, BimaSettings(max_words=6, heads=3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.matchers.bima.caption_words import BEGIN, END, SPECIAL, UNKNOWN, CaptionWords, vocabulary_of, words_in
+from evenreel.matchers.bima import BEGIN, END, SPECIAL, UNKNOWN, CaptionWords, vocabulary_of, words_in
 
 
 def test_the_vocabulary_is_that_of_the_captions_by_frequency() -> None:

@@ -18,14 +18,19 @@ from evenreel.errors import FeaturesError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
 from evenreel.language.scene_dictionary import given
 from evenreel.losses import info_nce
-from evenreel.losses.variational import gaussian_kl, overlap
 from evenreel.matchers import PairBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.batches import to_device
-from evenreel.matchers.bima.matcher import Bima, Reading, captions_read
-from evenreel.matchers.bima.settings import with_dictionary_and_words
+from evenreel.matchers.bima import (
+    Bima,
+    Reading,
+    aggregate,
+    captions_read,
+    gaussian_kl,
+    overlap,
+    with_dictionary_and_words,
+)
 from evenreel.matchers.matcher import LearnedFrom
-from evenreel.similarity.scene_elements import aggregate
 from tests.matchers.examples import DIMENSION, SETTINGS, captions, disturb, pairs, scores_of, text_rows, videos
 from tests.matchers.test_every_matcher import longer
 
@@ -193,7 +198,7 @@ def test_attention_says_what_frames_look_at() -> None:
 @pytest.mark.parametrize(("g", "fixed"), [("none", 1.0), (0.0, 0.0), (0.7, 0.7)])
 def test_the_weight_of_entities_can_be_fixed(g: Any, fixed: float) -> None:
     adaptive, other = built(), built(g=g)
-    assert (adaptive.scene.settings.g, other.scene.settings.g) == (None, fixed)
+    assert (adaptive.settings.fixed_g, other.settings.fixed_g) == (None, fixed)
     assert not torch.equal(*(one.frames_of(videos(dtype=torch.float64)) for one in (adaptive, other)))
 
 

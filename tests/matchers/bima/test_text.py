@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from evenreel.matchers.bima.text import LARGEST_LOG_VARIANCE, BiasHead, Gaussian, mean_draw
+from evenreel.matchers.bima import LARGEST_LOG_VARIANCE, BiasHead, Gaussian, mean_draw
 from tests.matchers.examples import disturb
 
 

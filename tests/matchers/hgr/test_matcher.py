@@ -17,8 +17,7 @@ from evenreel.language.role_graphs import ROLES
 from evenreel.losses import ranking_hinge
 from evenreel.matchers import MATCHERS, TextBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
-from evenreel.matchers.hgr.matcher import Hgr, HgrSettings, with_vocabulary
-from evenreel.matchers.hgr.text import GraphLimits, graph_tensors
+from evenreel.matchers.hgr import Hgr, HgrSettings, graph_tensors, with_vocabulary
 from evenreel.matchers.matcher import LearnedFrom
 from evenreel.types import RoleGraph, RoleNode
 from tests.matchers.examples import DIMENSION, KNOWN, SETTINGS, captions, disturb, pairs, scores_of, small, videos
@@ -146,7 +145,7 @@ def test_what_is_past_the_limits_is_cut_off() -> None:
 
 def test_a_role_of_another_set_is_that_of_a_noun() -> None:
     strange = RoleGraph(("red", "ball"), (RoleNode("ARGM-CAU", (0, 1)),))
-    assert graph_tensors([strange], {}, GraphLimits(30, 4, 6)).roles.tolist() == [[ROLES.index("NOUN")]]
+    assert graph_tensors([strange], {}, HgrSettings()).roles.tolist() == [[ROLES.index("NOUN")]]
 
 
 def test_captions_without_graphs_are_refused() -> None:

@@ -14,10 +14,8 @@ from evenreel.errors import UsageError
 from evenreel.losses import info_nce
 from evenreel.matchers import VideoBatch, build_matcher
 from evenreel.matchers.matcher import Coarse, HasTrainingParts, ScoresInParts, check_lengths
-from evenreel.matchers.tcd.matcher import Tcd
-from evenreel.matchers.tcd.reference import multi_head_attention, pair_parts
-from evenreel.matchers.tcd.settings import PRINTED
-from evenreel.similarity.states import row_bytes
+from evenreel.matchers.tcd import PRINTED, Tcd, multi_head_attention, pair_parts
+from evenreel.similarity.tiles import row_bytes
 from evenreel.types import OnScreen
 from tests.matchers.examples import (
     DIMENSION,

@@ -33,7 +33,7 @@ from evenreel.config import ABOVE_0, AT_LEAST_0, SHARE, TRUE_OR_FALSE, check_set
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch
 from evenreel.matchers.matcher import Matcher
-from evenreel.similarity.pooling import masked_mean
+from evenreel.similarity.interaction import masked_mean
 
 
 class VectorMoments(NamedTuple):

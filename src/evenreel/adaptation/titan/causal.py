@@ -34,7 +34,7 @@ from torch.nn import functional as F
 
 from evenreel.config import AT_LEAST_0, MOST_SIZE, TRUE_OR_FALSE, Allowed, check_settings, one_of, whole
 from evenreel.errors import UsageError
-from evenreel.losses.mutual_information import gaussian_log_likelihood, info_nce_bound
+from evenreel.losses.contrastive import gaussian_log_likelihood, info_nce_bound
 from evenreel.types import FloatArray
 
 Aggregate = Literal["sigmoid_mean", "sigmoid"]

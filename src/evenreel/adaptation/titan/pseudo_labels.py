@@ -33,8 +33,7 @@ from evenreel.language.tokens import Tagger
 from evenreel.matchers.batches import text_batch, to_device
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import encode_texts
-from evenreel.similarity.states import Encoded
-from evenreel.similarity.tiles import MatcherScores, device_of, evaluating
+from evenreel.similarity.tiles import Encoded, MatcherScores, device_of, evaluating
 from evenreel.types import FloatArray, TextFeatures
 
 AT_ONCE = 1024

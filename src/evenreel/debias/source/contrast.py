@@ -20,8 +20,7 @@ from evenreel.errors import UsageError
 from evenreel.losses import source_hinge, source_neutral
 from evenreel.matchers.batches import Counterparts, PairBatch
 from evenreel.matchers.matcher import Matcher, Wrapper
-from evenreel.similarity.states import State, chunks_of
-from evenreel.similarity.tiles import evaluating
+from evenreel.similarity.tiles import State, chunks_of, evaluating
 
 ROWS_AT_ONCE = 16
 """Pairs whose scores are calculated together: 16 x 16 scores for 16 that are wanted. Fewer make many small products, a

@@ -29,7 +29,7 @@ from evenreel.types import NO_NOTES, Corpus, ScoreNotes, TextFeatures, VideoFeat
 
 if TYPE_CHECKING:
     from evenreel.matchers import Matcher
-    from evenreel.similarity.states import Encoded
+    from evenreel.similarity.tiles import Encoded
 
 Array = NDArray[Any]
 Source = Literal["real", "generated"]
@@ -304,7 +304,7 @@ def alike(p: Array) -> Alike:
 
 
 def _single(encoded: Encoded, what: str) -> EmbeddingTable:
-    from evenreel.similarity.states import tensors_of
+    from evenreel.similarity.tiles import tensors_of
 
     tensors = list(tensors_of(encoded.state))
     if len(tensors) != 1 or tensors[0].dim() != 2:

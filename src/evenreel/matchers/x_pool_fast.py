@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from evenreel.similarity.states import chunks_of, joined_chunks, row_count
+from evenreel.similarity.tiles import chunks_of, joined_chunks, row_count
 
 CHUNK_NUMBERS = 2**19
 """Attention weights of a chunk: a handful of tables of 4 MiB stay in a processor's cache."""
