@@ -22,7 +22,7 @@ from evenreel.adaptation.titan.causal import CausalSettings
 from evenreel.adaptation.titan.causal_training import new_correction
 from evenreel.adaptation.vectors import text_vectors, video_vectors
 from evenreel.checkpoint import MatcherSpec, load_matcher, save_pretrained
-from evenreel.checkpoint.config_file import read_config
+from evenreel.checkpoint.records import read_config
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.language.scene_dictionary import SceneDictionary

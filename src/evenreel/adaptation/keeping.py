@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from evenreel.adaptation.prepared import load_prepared, save_prepared
-from evenreel.checkpoint.config_file import CONFIG, WEIGHTS
-from evenreel.checkpoint.loading import load_matcher
-from evenreel.checkpoint.records import ADAPTATION, BEFORE, Pretrained
-from evenreel.checkpoint.saving import check_free, save_pretrained
+from evenreel.checkpoint.folder import check_free, load_matcher, save_pretrained
+from evenreel.checkpoint.records import ADAPTATION, BEFORE, CONFIG, WEIGHTS, Pretrained
 from evenreel.errors import CheckpointError
 from evenreel.files import replacing_folder
 

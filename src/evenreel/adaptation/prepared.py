@@ -20,8 +20,7 @@ from evenreel.adaptation.baselines.ttt import SourceStatistics, statistics_of
 from evenreel.adaptation.baselines.ttt_flow import Flow, flow_of
 from evenreel.adaptation.titan.causal import CausalCorrection, CausalSettings, check_length
 from evenreel.adaptation.titan.confounders import COUNT, frame_confounders, phrase_confounders
-from evenreel.checkpoint.config_file import CONFIG, read_config
-from evenreel.checkpoint.records import SOURCE
+from evenreel.checkpoint.records import CONFIG, SOURCE, read_config
 from evenreel.documents import brief, parse_json
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary

@@ -115,7 +115,7 @@ def prepare(
     from evenreel.adaptation.prepared import save_prepared
     from evenreel.adaptation.preparing import prepare as prepare_source
     from evenreel.checkpoint import load_matcher
-    from evenreel.checkpoint.config_file import CONFIG, read_config
+    from evenreel.checkpoint.records import CONFIG, read_config
     from evenreel.corpus import load_corpus
     from evenreel.matchers.adapter import Adapted
 

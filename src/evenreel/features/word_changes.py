@@ -138,7 +138,7 @@ def with_changed_words(
         found: the clips; every call reads their signs again.
         videos: `found.load()`, or the same with other windows.
         changes: words to leave out or misread.
-        encoder: loads the encoder of the features, see `evenreel.checkpoint.word_changes`; not called where all
+        encoder: loads the encoder of the features, see `evenreel.checkpoint.corpus_features`; not called where all
             sentences are known.
         progress: called with the share of the sentences to encode that is done.
 

@@ -69,9 +69,13 @@ def build_matcher(name: str, dimension: int, settings: Mapping[str, Any] | None 
     """
     if name not in MATCHERS:
         raise UsageError(f"No matcher is called {name!r}; there are {', '.join(MATCHERS)}.")
-    entry = MATCHERS[name]
-    known = set(entry.settings.__dataclass_fields__)
-    if unknown := sorted(set(settings or {}) - known):
-        raise UsageError(f"The matcher {name} has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}.")
-    matcher: Matcher = entry.matcher(dimension, entry.settings(**(settings or {})))
+    matcher: Matcher = MATCHERS[name].matcher(dimension, settings_of(MATCHERS[name], f"matcher {name}", settings or {}))
     return matcher
+
+
+def settings_of(entry: Entry, owner: str, settings: Mapping[str, Any]) -> Any:
+    """Make the settings of an entry; one that there is not is refused by name, `owner` being whose it would be."""
+    known = set(entry.settings.__dataclass_fields__)
+    if unknown := sorted(set(settings) - known):
+        raise UsageError(f"The {owner} has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}.")
+    return entry.settings(**settings)

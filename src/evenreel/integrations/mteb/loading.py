@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from evenreel.checkpoint.config_file import CONFIG
+from evenreel.checkpoint.records import CONFIG
 from evenreel.encoders import load_encoder
 from evenreel.extras import named_folder
 from evenreel.integrations.mteb.matcher import MtebMatcher
