@@ -61,7 +61,7 @@ METHODS = {
         "corpus/counterparts", "audits/pairs", "audits/source/ranks", "audits/source/paired",
         "audits/statistics/deltas", "audits/statistics/swaps", "audits/statistics/inversion",
         "debias/source/settings", "debias/source/contrast", "debias/source/vector",
-        "losses/source_gap", "edits/frame_order",
+        "edits/frame_order",
     ),
     "TITAN": (
         "adaptation/titan/*", "adaptation/adapted", "adaptation/learning",

@@ -9,7 +9,7 @@ import pytest
 from huggingface_hub import ModelCard
 
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, save_pretrained
-from evenreel.checkpoint.card import model_card
+from evenreel.checkpoint.folder import model_card
 from evenreel.checkpoint.records import Config
 from evenreel.features.word_changes import WordChanges
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from evenreel.losses import source_hinge, source_neutral
-from evenreel.losses.source_gap import Reduction
+from evenreel.losses.contrastive import Reduction
 
 
 def scores(size: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:

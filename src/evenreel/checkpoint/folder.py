@@ -1,20 +1,30 @@
-"""A checkpoint as a folder: saved in one step, and loaded from a folder, the hub's cache or the hub."""
+"""A checkpoint as a folder: saved in one step with its model card, loaded from a folder, the hub's cache or the hub."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 from safetensors.torch import save
-from torch import Tensor, nn
+from torch import Tensor
 
-from evenreel.checkpoint.architecture import build, kept_weights, module, resolved, without_training_only
-from evenreel.checkpoint.card import model_card
+from evenreel.checkpoint.architecture import (
+    build,
+    encodings,
+    kept_weights,
+    module,
+    reads_graphs,
+    resolved,
+    without_training_only,
+)
 from evenreel.checkpoint.records import (
     ADAPTATION,
     CARD,
@@ -25,6 +35,7 @@ from evenreel.checkpoint.records import (
     About,
     Config,
     EncoderNote,
+    Inputs,
     MatcherSpec,
     Pretrained,
     read_config,
@@ -37,8 +48,10 @@ from evenreel.encoders.towers import usable_device
 from evenreel.errors import CheckpointError, DownloadError, UsageError
 from evenreel.extras import HUB_ID, fetch, named_folder
 from evenreel.features.manifest import read_manifest
+from evenreel.features.windows import EMPTY
 from evenreel.files import replacing_folder
 from evenreel.matchers import MATCHERS, Matcher
+from evenreel.version import __version__
 
 if TYPE_CHECKING:
     from evenreel.encoders.towers import Towers
@@ -72,7 +85,14 @@ def save_pretrained(
     """
     place, note = Path(folder), pretrained.about.encoder
     check_free(place)
-    _check_spec(pretrained)
+    with torch.device("meta"):
+        described = kept_weights(build(pretrained.spec, note.dimension))
+    given = kept_weights(pretrained.matcher)
+    if name := next((name for name, *_ in _differing(described, given)), None):
+        raise CheckpointError(
+            f"The matcher is not what its spec ({pretrained.spec.name}) builds: they differ in {name}; save it with "
+            "the spec that it was built from."
+        )
     if loaded_from is None and note.trained_further and towers is None:  # the only encoder whose features it takes
         raise CheckpointError(
             f"The matcher takes features of towers that were trained further from {note.id}; save them with it (give "
@@ -133,19 +153,6 @@ def check_free(folder: Path) -> None:
     there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if others := sorted(there - {CONFIG, WEIGHTS, CARD, ENCODER, SOURCE, ADAPTATION}):
         raise CheckpointError(f"{folder} holds other things ({others[0]}); save the checkpoint to a folder of its own.")
-
-
-def _check_spec(pretrained: Pretrained) -> None:
-    """Refuse a matcher that could not be loaded again."""
-    with torch.device("meta"):
-        described = kept_weights(build(pretrained.spec, pretrained.about.encoder.dimension))
-    given = kept_weights(pretrained.matcher)
-    for name in sorted(given.keys() | described.keys()):
-        if name not in given or name not in described or given[name].shape != described[name].shape:
-            raise CheckpointError(
-                f"The matcher is not what its spec ({pretrained.spec.name}) builds: they differ in {name}; save it "
-                "with the spec that it was built from."
-            )
 
 
 FILES_WANTED = (
@@ -227,7 +234,11 @@ def _check_size(folder: Path, config: Config, weights: dict[str, Tensor]) -> Non
     with torch.device("meta"):  # which has shapes and no numbers
         whole = _whole(folder, config)
         more = sum(weight.numel() for weight in module(whole).state_dict().values())
-        _check_fit(module(without_training_only(whole)), weights, folder)
+        wanted = module(without_training_only(whole)).state_dict()
+    for _, why in _differing(wanted, weights):
+        raise CheckpointError(
+            f"The weights in {folder} do not fit its {CONFIG}: {why}; the two files are not of one checkpoint."
+        )
     if more > MOST_MORE_NUMBERS + 2 * sum(weight.numel() for weight in weights.values()):
         raise CheckpointError(
             f"The matcher in {folder} would have {more:,} numbers that only training needs, many more than all the "
@@ -235,20 +246,15 @@ def _check_size(folder: Path, config: Config, weights: dict[str, Tensor]) -> Non
         )
 
 
-def _check_fit(matcher: nn.Module, weights: dict[str, Tensor], folder: Path) -> None:
-    """Refuse weights that are not the matcher's, all of them and no other."""
-    wanted, why = matcher.state_dict(), ""
-    for name in sorted(wanted.keys() | weights.keys()):
-        if name not in weights:
-            why = f"{name} is missing"
+def _differing(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> Iterator[tuple[str, str]]:
+    """Names of weights that are missing, too many or of another shape, each with what is wrong."""
+    for name in sorted(wanted.keys() | given.keys()):
+        if name not in given:
+            yield name, f"{name} is missing"
         elif name not in wanted:
-            why = f"the matcher has no {name}"
-        elif weights[name].shape != wanted[name].shape:
-            why = f"{name} is {tuple(weights[name].shape)} instead of {tuple(wanted[name].shape)}"
-        if why:
-            raise CheckpointError(
-                f"The weights in {folder} do not fit its {CONFIG}: {why}; the two files are not of one checkpoint."
-            )
+            yield name, f"the matcher has no {name}"
+        elif given[name].shape != wanted[name].shape:
+            yield name, f"{name} is {tuple(given[name].shape)} instead of {tuple(wanted[name].shape)}"
 
 
 def _weights(path: Path, config: Config) -> dict[str, Tensor]:
@@ -342,3 +348,78 @@ def named_matcher(name: str, features: str | Path, *, device: str = "cpu") -> Pr
     if names_no_checkpoint(name):
         return untrained_matcher(name, features, device=device)
     return load_matcher(name, device=device)
+
+
+_ANSWERS = {
+    "clip": "its own clip",
+    "text": "every clip with a caption of the same text",
+    "classes": "clips of its verb and nouns, by degrees",
+    "classes-iou": "clips of its verbs and nouns, by degrees",
+}
+"""What answers a caption, by the word of `evenreel evaluate --relevance`."""
+
+
+def model_card(config: Config, *, needs_pretrained: bool = False) -> str:
+    """Return the text of a checkpoint's model card, README.md.
+
+    Args:
+        config: contents of config.json.
+        needs_pretrained: whether the matcher needs features by its towers as they were before training, which no
+            library has (`Pretrained.needs_pretrained_means`).
+    """
+    from huggingface_hub import ModelCardData
+    from jinja2 import Environment
+
+    about, note = config.about, config.about.encoder
+    base = HUB_ID.fullmatch(note.id)
+    head = ModelCardData(
+        library_name="evenreel",
+        tags=["text-to-video-retrieval", "video-retrieval", "matcher"],
+        license=about.license or None,
+        base_model=base["repository"] if base else None,
+    )
+    before = replace(about, encoder=replace(note, before=None), inputs=Inputs(rule=about.inputs.rule))
+    words = Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)  # it is no HTML
+    return words.from_string(Path(__file__).with_name("card.md").read_text(encoding="utf-8")).render(
+        about=about,
+        note=note,
+        inputs=about.inputs,
+        head=head.to_yaml(),
+        title=_title(config.spec),
+        version=__version__,
+        reads_graphs=reads_graphs(config.spec),
+        library=note.stored_name is None and not needs_pretrained,
+        settings=list(_settings(config.spec)),
+        times=encodings(config.spec),
+        before=before if needs_pretrained else None,
+        empty=EMPTY,
+        answers=_ANSWERS,
+    )
+
+
+def _title(spec: MatcherSpec) -> str:
+    inner = ", ".join(_times(count, _title(wrapped)) for wrapped, count in _alike(spec.wrapped))
+    return f"{spec.name} ({inner})" if inner else spec.name
+
+
+def _alike(specs: Sequence[MatcherSpec]) -> list[tuple[MatcherSpec, int]]:
+    """Each spec once, with how many of it follow each other."""
+    return [(spec, len(list(some))) for spec, some in groupby(specs)]
+
+
+def _times(count: int, name: str) -> str:
+    return name if count == 1 else f"{count} x {name}"
+
+
+def _settings(spec: MatcherSpec, count: int = 1) -> Iterator[tuple[str, str, str]]:
+    for name, value in spec.settings.items() or {"": ""}.items():
+        yield _times(count, spec.name), name, _value(value) if name else ""
+    for wrapped, alike in _alike(spec.wrapped):
+        yield from _settings(wrapped, alike)
+
+
+def _value(value: object) -> str:
+    """A setting as config.json has it; of a vocabulary, which fills pages there, how long it is."""
+    if isinstance(value, (list, tuple)) and value and all(isinstance(word, str) for word in value):
+        return f"{len(value):,} words"
+    return json.dumps(value)
