@@ -51,7 +51,7 @@ PRODUCT_TESTS = (
 
 METHODS = {
     "BiMa": (
-        "language/scene_dictionary", "language/scene_elements", "features/scene_elements", "matchers/bima",
+        "language/scene_elements", "matchers/bima",
     ),
     "frame length": (
         "corpus/actions", "audits/length/class_lengths", "debias/strata", "debias/trimming", "debias/fusion",

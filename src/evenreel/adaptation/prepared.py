@@ -25,7 +25,7 @@ from evenreel.documents import brief, parse_json
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.files import replacing_folder
-from evenreel.language.scene_dictionary import SceneDictionary
+from evenreel.language.scene_elements import SceneDictionary
 from evenreel.types import FloatArray, VideoFeatures
 from evenreel.version import __version__
 

@@ -56,7 +56,6 @@ from evenreel.version import __version__
 if TYPE_CHECKING:
     from evenreel.encoders.towers import Towers
 
-
 _PROCESSOR_FILES = ("processor_config.json", "preprocessor_config.json")
 
 
@@ -167,7 +166,6 @@ FILES_WANTED = (
     "source/*.safetensors",
 )
 """All that is fetched of a checkpoint: no pickle, no code."""
-
 MOST_MORE_NUMBERS = 100_000_000
 """That a matcher may have for training alone, such as those of a decoder's words, beside twice its own."""
 

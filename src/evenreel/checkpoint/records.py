@@ -29,16 +29,12 @@ _TEXTS = Allowed("a list of texts", lambda value: isinstance(value, tuple) and a
 _SIZE_OR_NONE = Allowed(f"1 to {MOST_SIZE:,}, or null", lambda value: value is None or whole(1, MOST_SIZE).holds(value))
 _WORDS_OR_NONE = Allowed("ocr, corpus or null", lambda value: value in (None, *get_args(Words)))
 _NUMBER_OR_NONE = Allowed("a number", lambda value: value is None or isinstance(value, Real))
-
 ENCODER = "encoder"
 """Folder of the towers inside a checkpoint, where they were trained with the matcher."""
-
 SOURCE = "source"
 """Folder inside a checkpoint of what test-time training needs of the source, see `evenreel.adaptation.prepared`."""
-
 ADAPTATION = "adaptation"
 """Folder inside a checkpoint of what test-time training reported, where the matcher went through it."""
-
 BEFORE = "before"
 """Folder inside a checkpoint that was adapted in place, of the whole checkpoint that it was."""
 
@@ -226,10 +222,8 @@ class Pretrained(Shown):
 
 FORMAT = 1
 """Version of the layout; a reader refuses a larger one. 1: the first."""
-
 MOST_WRAPPED = 1_024
 """Matchers of an ensemble, as of a recipe's members."""
-
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 
 

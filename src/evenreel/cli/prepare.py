@@ -211,9 +211,9 @@ def _confounders(fit: FitOptions, source: _Source, videos: VideoFeatures, seed: 
 
 def _packaged(source: _Source) -> EmbeddedDictionary:
     """The phrases that come with evenreel, as the text tower of the features reads them."""
-    from evenreel.cli.elements.sources import text_tower
+    from evenreel.cli.elements import text_tower
     from evenreel.features.scene_elements import embed
-    from evenreel.language.scene_dictionary import packaged
+    from evenreel.language.scene_elements import packaged
 
     encoder = text_tower(source.pretrained, source.folder, source.named.features, source.device)
     if encoder is None:

@@ -23,7 +23,7 @@ from evenreel.documents import parse_json
 from evenreel.errors import EvenreelError, FeaturesError, UsageError
 from evenreel.features.folder import store
 from evenreel.features.shards import seal, unseal
-from evenreel.language.scene_dictionary import SceneDictionary
+from evenreel.language.scene_elements import SceneDictionary
 from evenreel.parquet_files import read_table
 from evenreel.progress import Progress
 from evenreel.types import Encoder, FloatArray, VideoFeatures

@@ -48,8 +48,6 @@ from evenreel.matchers.wti import Wti, WtiSettings, weighted_tokens
 from evenreel.similarity.interaction import TokenVectors, masked_mean
 
 Reduction = Literal["mean", "sum"]
-
-
 _BALANCE = Allowed("adaptive, none or a number", lambda value: value in ("adaptive", "none") or FINITE.holds(value))
 
 
@@ -471,8 +469,6 @@ class Reading:
 
 BEGIN, END, UNKNOWN = range(3)
 """Numbers of what begins and ends a caption, and of every word that is not in the vocabulary."""
-
-
 SPECIAL = 3
 """The words of the vocabulary have the numbers from here on."""
 

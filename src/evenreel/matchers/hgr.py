@@ -93,8 +93,6 @@ def with_vocabulary(settings: Mapping[str, Any], learned: LearnedFrom) -> dict[s
 
 UNKNOWN = 0
 """Number of every word that is not in the vocabulary; its words have the numbers from 1."""
-
-
 _ROLE_NUMBERS = {role: number for number, role in enumerate(ROLES)}
 
 

@@ -27,7 +27,6 @@ from evenreel.similarity.tiles import (
 from evenreel.types import NO_NOTES, FloatArray, ScoreNotes, TextFeatures, VideoFeatures
 
 ROWS_A_BATCH = 64
-
 State = tuple[Any, ...]
 
 

@@ -52,14 +52,8 @@ from evenreel.similarity.tiles import chunks_of, joined_chunks, row_count
 
 PARTS = ("video", "ocr", "hybrid")
 """What a caption is matched with: refined frames, refined on-screen windows, and the clue of both (equation 12)."""
-
-
 Fusion = Literal["clues", "video_clue", "cross_attention", "concat", "product", "addition"]
-
-
 CycleForm = Literal["softmax", "squared_distance", "printed"]
-
-
 PRINTED: dict[str, Any] = {
     "preserve_mean": False,
     "attention_norm": False,
@@ -69,8 +63,6 @@ PRINTED: dict[str, Any] = {
     "cycle": "printed",
 }
 """The settings with which every equation is as the paper prints it."""
-
-
 _MATCHES = Allowed(
     f"some of {', '.join(PARTS)}, each once",
     lambda value: (
@@ -80,8 +72,6 @@ _MATCHES = Allowed(
         and len(set(value)) == len(value)
     ),
 )
-
-
 _VARIANCE_WEIGHT = Allowed("a number of at least 0, or null", lambda value: value is None or AT_LEAST_0.holds(value))
 
 
@@ -471,8 +461,6 @@ class Calibration(nn.Module):
 
 CHUNK_NUMBERS = 2**20
 """Numbers of one table of pairs: 4 MiB, about ten of which are there at a time."""
-
-
 LEAST_CONFIDENCE = 1e-3
 
 

@@ -145,7 +145,6 @@ DEFAULT_BUDGET_BYTES = 2**30
 LEAST_BUDGET_BYTES = 2**27
 CHUNK_BYTES = 2**26
 """Most memory that a matcher takes for a moment while it scores a tile."""
-
 PAIR_BYTES = 16
 """What a tile takes for each pair: four tables, of chunks, of these joined, and of what is put in order."""
 

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
-from evenreel.language.scene_dictionary import given
+from evenreel.language.scene_elements import given
 from evenreel.losses import info_nce
 from evenreel.matchers import PairBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings

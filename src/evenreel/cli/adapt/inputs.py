@@ -110,7 +110,7 @@ def read_corpus(named: Named, source: AdaptSource, settings: AdaptSettings, devi
         FeaturesError: the features are not those that the matcher takes.
         CorpusError: the corpus has no such split, or nothing can be learned from it.
     """
-    from evenreel.cli.elements.sources import text_tower
+    from evenreel.cli.elements import text_tower
     from evenreel.corpus import load_corpus, select
 
     assert named.pretrained is not None and source.corpus is not None and source.features is not None
