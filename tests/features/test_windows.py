@@ -17,7 +17,6 @@ from evenreel.features.windows import (
     WindowText,
     read_confidence,
     read_windows,
-    window_texts,
     with_windows,
     written,
 )
@@ -38,7 +37,9 @@ def sign(text: str, start_s: float, end_s: float, confidence: float = 0.9) -> Te
 
 
 def texts(tracks: Sequence[TextTrack], count: int = 4, most_words: int = 99) -> tuple[str, ...]:
-    return window_texts(tracks, 8.0, count, lambda text: len(text.split()) <= most_words)
+    sampled = Sampled(np.array([4.0]), np.array([[0.0, 8.0]]))
+    said = written(tracks, sampled, count, lambda text: len(text.split()) <= most_words, exact=True)
+    return tuple(one.text for one in said)
 
 
 def say(shown: str) -> str:
@@ -70,7 +71,7 @@ def test_every_window_has_the_words_that_a_slow_loop_finds(
     rows: list[tuple[list[str], float, float, float]], count: int, most: int
 ) -> None:
     tracks = [sign(" ".join(text), start, start + length, sure) for text, start, length, sure in rows]
-    found = window_texts(tracks, 8.0, count, lambda text: len(text.split()) <= most)
+    found = texts(tracks, count, most)
     for number, text in enumerate(found):
         shown = [
             (word, track.confidence)

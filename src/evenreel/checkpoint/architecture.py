@@ -52,13 +52,7 @@ def build(spec: MatcherSpec, dimension: int) -> Matcher:
 
 
 def fitted(spec: MatcherSpec, learned: LearnedFrom, begun: MatcherSpec | None = None) -> MatcherSpec:
-    """Return a specification completed with what its matchers take from the training captions, such as a vocabulary.
-
-    Args:
-        spec: specification of a recipe; settings that it has stay.
-        learned: the training captions; their graphs only where the matchers read them (`reads_graphs`).
-        begun: specification of the matcher whose weights training begins with; what it was fitted to is kept.
-    """
+    """Return a specification completed with what its matchers take from the training captions, such as a vocabulary."""
     fit = MATCHERS[spec.name].fit if spec.name in MATCHERS else None
     settings = spec.settings if fit is None else fit(spec.settings, learned)
     if begun is not None and begun.name == spec.name:
@@ -85,11 +79,7 @@ def reads_windows(spec: MatcherSpec) -> bool:
 
 
 def uses_in(spec: MatcherSpec) -> tuple[str, ...]:
-    """Return, in words, what a matcher or one that it wraps uses of splits other than its training split.
-
-    Raises:
-        EvenreelError: a file that its settings name cannot be read.
-    """
+    """Return, in words, what a matcher or one that it wraps uses of splits other than its training split."""
     uses = MATCHERS[spec.name].uses if spec.name in MATCHERS else None
     own = () if uses is None else uses(spec.settings)
     return tuple(dict.fromkeys((*own, *(use for inner in spec.wrapped for use in uses_in(inner)))))
@@ -138,11 +128,7 @@ def kept_weights(matcher: Matcher) -> dict[str, Tensor]:
 
 
 def module(matcher: Matcher) -> nn.Module:
-    """Check that a matcher is a `torch.nn.Module`, and return it.
-
-    Raises:
-        CheckpointError: the matcher is no module.
-    """
+    """Check that a matcher is a `torch.nn.Module`, and return it."""
     if not isinstance(matcher, nn.Module):
         raise CheckpointError(
             f"A {type(matcher).__name__} is no torch.nn.Module, so it has no weights to save or load."

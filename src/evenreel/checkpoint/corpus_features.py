@@ -190,15 +190,7 @@ def changed_words(
 
 
 def changed_texts(found: FoundClips, changes: WordChanges) -> dict[str, tuple[str, ...]]:
-    """Return the on-screen sentences of clips' windows after changes of their words, by clip id.
-
-    Args:
-        found: stored features of clips with on-screen text.
-        changes: changes of the words.
-
-    Raises:
-        FeaturesError: a clip has no on-screen text that can be changed.
-    """
+    """Return the on-screen sentences of clips' windows after changes of their words, by clip id."""
     shards, _ = found.shards(without=("frames",))
     sentences = Sentences(found.folder, found.manifest, partial(encoder_of, found))
     for shard in shards.values():
@@ -211,11 +203,7 @@ def changed_texts(found: FoundClips, changes: WordChanges) -> dict[str, tuple[st
 
 
 def encoder_of(found: FoundClips | StoredClips) -> Encoder:
-    """Load the encoder that made stored features.
-
-    Raises:
-        FeaturesError: the encoder cannot be loaded.
-    """
+    """Load the encoder that made stored features."""
     manifest = found.manifest
     try:
         return load_encoder(manifest.encoder_id, precision=manifest.precision)

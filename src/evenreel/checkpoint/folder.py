@@ -142,11 +142,7 @@ def _write_towers(folder: Path, towers: Towers, before: EncoderNote) -> EncoderN
 
 
 def check_free(folder: Path) -> None:
-    """Check that a folder is free for a checkpoint: it is empty or missing, or holds an earlier checkpoint.
-
-    Raises:
-        CheckpointError: something else is there.
-    """
+    """Check that a folder is free for a checkpoint: it is empty or missing, or holds an earlier checkpoint."""
     if folder.exists() and not folder.is_dir():
         raise CheckpointError(f"{folder} is a file; save the checkpoint to a folder of its own.")
     there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()

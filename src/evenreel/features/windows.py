@@ -76,18 +76,7 @@ class WindowText(NamedTuple):
 
 
 def with_windows(shard: Shard, count: int, encoder: Encoder, *, exact: bool = False) -> Shard:
-    """Return a shard with on-screen windows, made of the text in it; none where on-screen text was not read.
-
-    Args:
-        shard: features of a clip, with its frames and the on-screen text that was read.
-        count: O, number of windows.
-        encoder: the encoder of the frames.
-        exact: whether the tracks say when signs appear and vanish, rather than in which of the sampled frames they were
-            found.
-
-    Raises:
-        EncoderError: a feature is not finite.
-    """
+    """Return a shard with on-screen windows, made of the text in it; none where on-screen text was not read."""
     if shard.tracks is None or shard.frames is None:
         return replace(shard, window_texts=None, windows=None)
     made = read_windows(shard.tracks, Sampled.of_text(shard), count, encoder, exact=exact)
@@ -137,16 +126,7 @@ def written(
     exact: bool = False,
     change: Change | None = None,
 ) -> tuple[WindowText, ...]:
-    """Make the on-screen sentence and its confidence for each of the O windows of a clip with at least one frame.
-
-    Args:
-        tracks: signs, in the order in which they appear.
-        sampled: the frames they were found in.
-        count: O, number of windows.
-        fits: whether the tokenizer takes a sentence whole.
-        exact: whether the tracks say when signs appear and vanish.
-        change: changes what signs say, window by window; None for none.
-    """
+    """Make the on-screen sentence and its confidence for each of the O windows of a clip with at least one frame."""
     spans = windows_of(tracks, sampled, count, exact=exact)
     return tuple(_written(_kept(_words(shown), fits)) for shown in _shown(tracks, spans, count, change))
 
@@ -166,14 +146,7 @@ def where_empty(said: Sequence[WindowText], sentence: str) -> tuple[WindowText, 
 def read_confidence(
     tracks: Sequence[TextTrack], sampled: Sampled, texts: Sequence[str], *, exact: bool = False
 ) -> NDArray[np.float32]:
-    """Compute the confidence (O,), 0 to 1, with which the words of each window's sentence were read, mean over words.
-
-    Args:
-        tracks: signs that the sentences were made of.
-        sampled: the frames they were found in.
-        texts: O sentences.
-        exact: whether the tracks say when signs appear and vanish.
-    """
+    """Compute the confidence (O,), 0 to 1, with which the words of each window's sentence were read, mean over words."""
     before, after = TEMPLATE.split("{words}")
     found = np.zeros(len(texts), np.float32)
     spans = windows_of(tracks, sampled, len(texts), exact=exact)
@@ -188,11 +161,6 @@ def spread(tracks: Sequence[TextTrack], sampled: Sampled, moments_s: NDArray[np.
 
     Else a window between two frames would be empty under a sign that is in both. A frame's whole stretch would reach
     into the next window wherever the frame is not exactly in the middle of its own.
-
-    Args:
-        tracks: signs, each from its first frame to its last.
-        sampled: the frames they were found in.
-        moments_s: (O,) middles of the windows, in order.
     """
     times_s, spans_s, middles_s = sampled.times_s.tolist(), sampled.spans_s.tolist(), moments_s.tolist()
 
@@ -205,23 +173,6 @@ def spread(tracks: Sequence[TextTrack], sampled: Sampled, moments_s: NDArray[np.
         return replace(track, start_s=min([track.start_s, *at_s]), end_s=max([track.end_s, *at_s]))
 
     return [reaching(track) for track in tracks]
-
-
-def window_texts(tracks: Sequence[TextTrack], length_s: float, count: int, fits: Fits) -> tuple[str, ...]:
-    """Make one sentence for each of `count` windows of equal length; empty where no sign is shown.
-
-    Args:
-        tracks: signs, in the order in which they appear.
-        length_s: length of the clip; signs after it count to the last window.
-        count: O, number of windows.
-        fits: whether the tokenizer takes a sentence whole; of too many words the most certain are kept.
-
-    >>> sign = TextTrack("GATE 12", 0.9, 0.0, 6.0, (0, 0, 1, 1))
-    >>> window_texts([sign], 8.0, 2, lambda text: True)[1]
-    'There are scene texts: GATE 12 in this frame.'
-    """
-    spans = _spans(tracks, length_s, count)
-    return tuple(_fill(_kept(_words(shown), fits)) for shown in _shown(tracks, spans, count))
 
 
 def _spans(tracks: Sequence[TextTrack], length_s: float, count: int) -> list[range]:

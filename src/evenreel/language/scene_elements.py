@@ -98,16 +98,6 @@ def read_elements(
 ) -> list[Elements]:
     """Find the entities and activities of each caption; equal captions are read once.
 
-    Args:
-        captions: texts of captions.
-        extract: finds the phrases of a few hundred captions at a time; None for a tagger and rules. What it finds is
-            brought to base forms.
-        settings: how a tagger's words become phrases.
-        progress: called with the share that is done.
-
-    Raises:
-        UsageError: `extract` returned something else than an `Extractor` does, or the tagger is not installed.
-
     >>> read_elements(["A man kicks a red ball."], settings=MiningSettings(tagger="pattern"))
     [Elements(entities=('man', 'red ball', 'ball'), activities=('kick red ball', 'kick ball', 'kick'))]
     """
@@ -399,16 +389,7 @@ def mine(
 
 
 def dictionary_of(named: Sequence[Elements], settings: MiningSettings, source: str) -> SceneDictionary:
-    """Make a dictionary of the phrases that most captions name; ties are broken by the alphabet.
-
-    Args:
-        named: entities and activities of each caption.
-        settings: least number of captions of a phrase, and most phrases of each kind.
-        source: origin of the captions and their tagger, in words.
-
-    Raises:
-        UsageError: no phrase is in enough captions.
-    """
+    """Make a dictionary of the phrases that most captions name; ties are broken by the alphabet."""
     entities, activities = counts_of(named)
     kept = [
         _most_frequent(counts, settings.min_captions, most)

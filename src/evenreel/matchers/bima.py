@@ -146,10 +146,6 @@ def with_dictionary_and_words(settings: Mapping[str, Any], learned: LearnedFrom)
     """Complete BiMa's settings with the dictionary's phrases, the file of their vectors, and the captions' vocabulary.
 
     Fields that are set already stay. Where the encoder's `weights_hash` is not known, no file of vectors is looked for.
-
-    Raises:
-        UsageError: elements are used, and no folder is given, or its dictionary has none of a kind that is used.
-        EvenreelError: the folder is none of `evenreel elements`, or has no vectors of this encoder.
     """
     whole_settings = BimaSettings(**settings)
     found = {**settings, **_phrases(whole_settings, learned.weights_hash)}
@@ -161,11 +157,7 @@ def with_dictionary_and_words(settings: Mapping[str, Any], learned: LearnedFrom)
 
 
 def dictionary_uses(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return, in words, the splits other than the training split that the dictionary was mined from; mostly none.
-
-    Raises:
-        EvenreelError: its folder was not written by `evenreel elements`.
-    """
+    """Return, in words, the splits other than the training split that the dictionary was mined from; mostly none."""
     from evenreel.features.scene_elements import load_dictionary
 
     whole_settings = BimaSettings(**settings)
@@ -338,11 +330,7 @@ class SceneElements(nn.Module):
 
     @torch.no_grad()
     def read(self, path: Path) -> None:
-        """Load the vectors of the dictionary's phrases from a file that `evenreel elements` wrote.
-
-        Raises:
-            UsageError: the file cannot be read, or is of another dictionary or encoder.
-        """
+        """Load the vectors of the dictionary's phrases from a file that `evenreel elements` wrote."""
         try:
             arrays, _ = unseal(path.read_bytes())
         except Exception as error:  # a damaged header can fail in any way in the parser
@@ -772,11 +760,7 @@ class Bima(Wti):
         self.figures: dict[str, Tensor] = {}
 
     def read_start(self) -> None:
-        """Load the vectors of the dictionary's phrases from the file of the settings.
-
-        Raises:
-            UsageError: the file is missing or of another dictionary or encoder, or the vocabulary is empty.
-        """
+        """Load the vectors of the dictionary's phrases from the file of the settings."""
         settings = self.settings
         if settings.writes_captions and not settings.vocabulary:
             raise UsageError(
@@ -797,11 +781,7 @@ class Bima(Wti):
         return self.text_state(text, self.reading)
 
     def text_state(self, text: TextBatch, reading: Reading) -> TokenVectors:
-        """Encode the words of captions as vectors and weights, by the parts that a `Reading` chooses.
-
-        Raises:
-            UsageError: the reading has the bias, and this matcher was built without it.
-        """
+        """Encode the words of captions as vectors and weights, by the parts that a `Reading` chooses."""
         words = self.words_of(text)
         if reading.with_bias:
             bias = mean_draw(self._bias_of(text.words), text.ids, reading.draws, reading.seed)
@@ -825,11 +805,7 @@ class Bima(Wti):
         return looked
 
     def attention(self, video: VideoBatch) -> ElementAttention:
-        """Compute the attention (V, T, k) of frames to the scene elements of their video.
-
-        Raises:
-            UsageError: the matcher has no scene elements.
-        """
+        """Compute the attention (V, T, k) of frames to the scene elements of their video."""
         if self.scene is None:
             raise UsageError("This matcher was built without scene elements, so its frames attend to none.")
         return self.scene.attention(super().frames_of(video), pretrained_mean_of(video))
@@ -838,9 +814,6 @@ class Bima(Wti):
         """Compute the weighted loss terms of equation 13 that the settings use: `nce`, `cap`, `rec`, `kl`.
 
         It also updates the attribute `figures`, which describes the bias, see `bias_figures`.
-
-        Raises:
-            UsageError: captions are to be written, and the batch has no texts.
         """
         text, video = self.text_state(batch.text, Reading()), self.encode_video(batch.video)
         terms = {"nce": info_nce(self.score(text, video), batch.same, self.logit_scale.exp())}

@@ -443,11 +443,7 @@ class Hgr(nn.Module):
         self._numbers = {word: number for number, word in enumerate(settings.vocabulary, start=1)}
 
     def read_start(self) -> None:
-        """Load the word vectors from the file that the settings name; words that the file lacks keep theirs.
-
-        Raises:
-            UsageError: the file cannot be read, has vectors of another length, or has none of the words.
-        """
+        """Load the word vectors from the file that the settings name; words that the file lacks keep theirs."""
         path, vocabulary = self.settings.vectors, self.settings.vocabulary
         if path is None:
             return
@@ -466,11 +462,7 @@ class Hgr(nn.Module):
             self.texts.words.weight[1:][torch.from_numpy(found)] = torch.from_numpy(vectors[found])
 
     def encode_text(self, text: TextBatch) -> PhraseTexts:
-        """Encode captions as unit vectors of sentences (Q, E), verb phrases (Q, A, E) and noun phrases (Q, N, E).
-
-        Raises:
-            UsageError: the captions have no role graphs.
-        """
+        """Encode captions as unit vectors of sentences (Q, E), verb phrases (Q, A, E) and noun phrases (Q, N, E)."""
         if text.graphs is None:
             raise UsageError(
                 "The matcher hgr reads captions as role graphs, and these have none; make them with "

@@ -281,23 +281,14 @@ def cut(items: Tensor, mask: Tensor, limit: int, names: tuple[str, str], counted
 
 
 def check_lengths(matcher: Matcher, texts: TextFeatures, videos: VideoFeatures) -> None:
-    """Check that no caption or video is too long for a matcher, before any of them is encoded.
-
-    Raises:
-        UsageError: one is too long (the message has the longest of all), or captions lack what the matcher reads:
-            features of a text tower, or role graphs.
-    """
+    """Check that no caption or video is too long for a matcher, before any of them is encoded."""
     _check_read(matcher, texts)
     check_words(matcher, texts.word_mask)
     check_frames(matcher, videos.frame_mask, None if videos.on_screen is None else videos.on_screen.mask)
 
 
 def check_words(matcher: Matcher, word_mask: NDArray[np.bool_]) -> None:
-    """Check that no caption is too long for a matcher, by the mask of words (Q, W); role graphs are not checked.
-
-    Raises:
-        UsageError: one is.
-    """
+    """Check that no caption is too long for a matcher, by the mask of words (Q, W); role graphs are not checked."""
     limit = None if matcher.limits.graphs else matcher.limits.words
     most = int(row_lengths(word_mask).max(initial=0))
     if limit is not None and most > limit:
@@ -305,11 +296,7 @@ def check_words(matcher: Matcher, word_mask: NDArray[np.bool_]) -> None:
 
 
 def check_frames(matcher: Matcher, frame_mask: NDArray[np.bool_], window_mask: NDArray[np.bool_] | None = None) -> None:
-    """Check that no video is too long for a matcher, by the masks of frames (V, T) and of windows (V, O).
-
-    Raises:
-        UsageError: one is.
-    """
+    """Check that no video is too long for a matcher, by the masks of frames (V, T) and of windows (V, O)."""
     limit = matcher.limits.frames
     among = matcher.limits.windows and window_mask is not None
     counts = frame_mask.sum(1) + window_mask.sum(1) if among and window_mask is not None else row_lengths(frame_mask)
@@ -325,10 +312,6 @@ def check_texts(matcher: Matcher, texts: TextBatch) -> None:
     """Check that a matcher can score captions: they have words, and features are finite and of its length.
 
     Where the matcher reads their role graphs, features of words and sentences are not checked.
-
-    Raises:
-        UsageError: a caption has no word, a feature is not finite, features have another length than the matcher's, or
-            captions lack what it reads: features of a text tower, or role graphs.
     """
     _check_read(matcher, texts)
     if matcher.limits.graphs:
@@ -341,11 +324,7 @@ def check_texts(matcher: Matcher, texts: TextBatch) -> None:
 
 
 def check_videos(matcher: Matcher, videos: VideoBatch) -> None:
-    """Check that a matcher can score videos: they have frames, and features are finite and of its length.
-
-    Raises:
-        UsageError: a video has no frame, a feature is not finite, or features have another length than the matcher's.
-    """
+    """Check that a matcher can score videos: they have frames, and features are finite and of its length."""
     _check_dimension(matcher, videos.frames, "frames")
     _check_rows(videos.frame_mask.any(1), videos.ids, "The video {} has no frame; leave it out.")
     finite = videos.frames.isfinite().flatten(1).all(1)

@@ -56,11 +56,7 @@ def matcher_scores(
 
 
 def encode_texts(matcher: Matcher, features: TextFeatures) -> Encoded:
-    """Encode the features of captions with a matcher in evaluation mode; the state is kept in main memory.
-
-    Raises:
-        UsageError: a caption has no words, too many or none that are numbers, or the features are not the matcher's.
-    """
+    """Encode the features of captions with a matcher in evaluation mode; the state is kept in main memory."""
 
     def encode(rows: slice) -> State:
         batch = text_batch(features, rows)
@@ -72,11 +68,7 @@ def encode_texts(matcher: Matcher, features: TextFeatures) -> Encoded:
 
 
 def encode_videos(matcher: Matcher, features: VideoFeatures) -> Encoded:
-    """Encode the features of videos with a matcher in evaluation mode; the state is kept in main memory.
-
-    Raises:
-        UsageError: a video has no frames, too many or none that are numbers, or the features are not the matcher's.
-    """
+    """Encode the features of videos with a matcher in evaluation mode; the state is kept in main memory."""
 
     def encode(rows: slice) -> State:
         batch = video_batch(features, rows)

@@ -367,13 +367,6 @@ def video_files(data: Any, folder: Path) -> dict[str, Path]:
     """Return the file of each video of a data set, by id; what the data set holds as bytes is written to files first.
 
     Nothing is decoded, so it needs no torchcodec.
-
-    Args:
-        data: data set with the columns `id` and `video`.
-        folder: folder for files that are written.
-
-    Raises:
-        UsageError: a video is neither a file nor the bytes of one.
     """
     import datasets
 
