@@ -339,7 +339,7 @@ def test_every_matcher_has_its_test_and_its_row_in_the_docs() -> None:
     table = page.partition("| matcher | source |")[2].partition("\n\n")[0]
     assert {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")} == set(MATCHERS)
     for name in MATCHERS:
-        assert (here / f"test_{name}.py").is_file() or (here / name / "test_matcher.py").is_file()
+        assert (here / f"test_{name}.py").is_file()
         assert f"## `{name}`" in page
         for setting in MATCHERS[name].settings.__dataclass_fields__:
             assert f"`{setting}`" in page.partition(f"## `{name}`")[2].partition("\n## ")[0], (name, setting)

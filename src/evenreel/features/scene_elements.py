@@ -43,21 +43,13 @@ _AT_ONCE_BYTES = 64 * 2**20
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedDictionary:
-    """A scene dictionary with a vector for each phrase, by the text tower of an encoder.
+    """A scene dictionary with a vector for each phrase, by the text tower of an encoder."""
 
-    Attributes:
-        dictionary: the phrases.
-        entities: (N_e, D) float32, rows of unit length.
-        activities: (N_a, D) float32, rows of unit length.
-        encoder_id: name of the encoder.
-        weights_hash: hash of its weights; features of another encoder cannot be compared with it.
-    """
-
-    dictionary: SceneDictionary
-    entities: FloatArray
-    activities: FloatArray
-    encoder_id: str
-    weights_hash: str
+    dictionary: SceneDictionary  # the phrases
+    entities: FloatArray  # (N_e, D) float32, rows of unit length
+    activities: FloatArray  # (N_a, D) float32, rows of unit length
+    encoder_id: str  # name of the encoder
+    weights_hash: str  # hash of its weights; features of another encoder cannot be compared with it
 
     def __post_init__(self) -> None:
         rows = (len(self.entities), len(self.activities))
@@ -71,21 +63,13 @@ class EmbeddedDictionary:
 
 @dataclass(frozen=True, eq=False)
 class TopElements:
-    """Phrases nearest to each clip, in descending score; equal scores in the order of the dictionary.
+    """Phrases nearest to each clip, in descending score; equal scores in the order of the dictionary."""
 
-    Attributes:
-        clip_ids: V ids.
-        entities: (V, k) int32, places in the dictionary; k is at most the size of the dictionary.
-        entity_scores: (V, k) float32 cosines.
-        activities: (V, l) int32, places in the dictionary.
-        activity_scores: (V, l) float32 cosines.
-    """
-
-    clip_ids: tuple[str, ...]
-    entities: Places
-    entity_scores: FloatArray
-    activities: Places
-    activity_scores: FloatArray
+    clip_ids: tuple[str, ...]  # V ids
+    entities: Places  # (V, k) int32, places in the dictionary; k is at most the size of the dictionary
+    entity_scores: FloatArray  # (V, k) float32 cosines
+    activities: Places  # (V, l) int32, places in the dictionary
+    activity_scores: FloatArray  # (V, l) float32 cosines
 
 
 def embed(dictionary: SceneDictionary, encoder: Encoder, progress: Progress = lambda share: None) -> EmbeddedDictionary:

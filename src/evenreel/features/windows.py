@@ -49,29 +49,19 @@ class Sampled(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """On-screen text in the O windows of a clip.
+    """On-screen text in the O windows of a clip."""
 
-    Attributes:
-        texts: O sentences, empty where no sign is shown.
-        vectors: (O, D) float16, features of the sentences, zero where there is none.
-        confidence: (O,) float32, see `WindowText`.
-    """
-
-    texts: tuple[str, ...]
-    vectors: NDArray[np.float16]
-    confidence: NDArray[np.float32]
+    texts: tuple[str, ...]  # O sentences, empty where no sign is shown
+    vectors: NDArray[np.float16]  # (O, D) float16, features of the sentences, zero where there is none
+    confidence: NDArray[np.float32]  # (O,) float32, see `WindowText`
 
 
 class WindowText(NamedTuple):
-    """On-screen text of one window.
+    """On-screen text of one window."""
 
-    Attributes:
-        text: the sentence; empty where no sign is shown.
-        confidence: mean over its words of the confidence each was read with, on the sign where it was read best; 0
-            where there is none, and 1 where the window says so (`where_empty`).
-    """
-
-    text: str
+    text: str  # the sentence; empty where no sign is shown
+    # mean over its words of the confidence each was read with, on the sign where it was read best; 0 where there is
+    # none, and 1 where the window says so (`where_empty`)
     confidence: float
 
 
@@ -146,7 +136,7 @@ def where_empty(said: Sequence[WindowText], sentence: str) -> tuple[WindowText, 
 def read_confidence(
     tracks: Sequence[TextTrack], sampled: Sampled, texts: Sequence[str], *, exact: bool = False
 ) -> NDArray[np.float32]:
-    """Compute the confidence (O,), 0 to 1, with which the words of each window's sentence were read, mean over words."""
+    """Compute the mean confidence (O,), 0 to 1, with which the words of each window's sentence were read."""
     before, after = TEMPLATE.split("{words}")
     found = np.zeros(len(texts), np.float32)
     spans = windows_of(tracks, sampled, len(texts), exact=exact)

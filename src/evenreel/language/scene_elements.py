@@ -292,24 +292,15 @@ _DIGEST_BYTES = 16
 
 @dataclass(frozen=True)
 class SceneDictionary:
-    """Phrases of entities and activities that clips may show, each once.
+    """Phrases of entities and activities that clips may show, each once."""
 
-    Attributes:
-        entities: N_e noun phrases, the most frequent first.
-        activities: N_a verb phrases, the most frequent first.
-        entity_counts: N_e numbers of captions that name each; empty where they were not counted.
-        activity_counts: N_a numbers of captions that name each; empty where they were not counted.
-        captions: number of captions that were read; 0 where they were not counted.
-        source: origin of the phrases, in words.
-        splits: splits of a corpus whose captions were read; empty where the phrases are from elsewhere.
-    """
-
-    entities: tuple[str, ...]
-    activities: tuple[str, ...]
-    entity_counts: tuple[int, ...] = ()
-    activity_counts: tuple[int, ...] = ()
-    captions: int = 0
-    source: str = GIVEN
+    entities: tuple[str, ...]  # N_e noun phrases, the most frequent first
+    activities: tuple[str, ...]  # N_a verb phrases, the most frequent first
+    entity_counts: tuple[int, ...] = ()  # N_e numbers of captions that name each; empty where they were not counted
+    activity_counts: tuple[int, ...] = ()  # N_a numbers of captions that name each; empty where they were not counted
+    captions: int = 0  # number of captions that were read; 0 where they were not counted
+    source: str = GIVEN  # origin of the phrases, in words
+    # splits of a corpus whose captions were read; empty where the phrases are from elsewhere
     splits: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

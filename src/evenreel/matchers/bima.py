@@ -193,19 +193,12 @@ def _phrases(settings: BimaSettings, weights_hash: str | None) -> dict[str, Any]
 
 
 class Selected(NamedTuple):
-    """Dictionary phrases most similar to each video, the most similar first.
+    """Dictionary phrases most similar to each video, the most similar first."""
 
-    Attributes:
-        entities: (V, k, D), rows of unit length; k is 0 where the dictionary has none.
-        activities: (V, k, D), rows of unit length; k is 0 where the dictionary has none.
-        entity_places: (V, k) rows of the entities in the dictionary.
-        activity_places: (V, k) rows of the activities in the dictionary.
-    """
-
-    entities: Tensor
-    activities: Tensor
-    entity_places: Tensor
-    activity_places: Tensor
+    entities: Tensor  # (V, k, D), rows of unit length; k is 0 where the dictionary has none
+    activities: Tensor  # (V, k, D), rows of unit length; k is 0 where the dictionary has none
+    entity_places: Tensor  # (V, k) rows of the entities in the dictionary
+    activity_places: Tensor  # (V, k) rows of the activities in the dictionary
 
 
 def select(seen: Tensor, entities: Tensor, activities: Tensor, kappa: int) -> Selected:
@@ -261,17 +254,11 @@ def aggregate(selected: Selected, g: float | None = None) -> Tensor:
 
 
 class ElementAttention(NamedTuple):
-    """Attention of frames to the scene elements of their video.
+    """Attention of frames to the scene elements of their video."""
 
-    Attributes:
-        weights: (V, T, k), summing to one over the elements of a video; rows of padding are to be ignored.
-        entity_places: (V, k) dictionary index of the entity in each element; width 0 where there are none.
-        activity_places: (V, k) dictionary index of the activity in each element; width 0 where there are none.
-    """
-
-    weights: Tensor
-    entity_places: Tensor
-    activity_places: Tensor
+    weights: Tensor  # (V, T, k), summing to one over the elements of a video; rows of padding are to be ignored
+    entity_places: Tensor  # (V, k) dictionary index of the entity in each element; width 0 where there are none
+    activity_places: Tensor  # (V, k) dictionary index of the activity in each element; width 0 where there are none
 
 
 class SceneElements(nn.Module):
@@ -367,15 +354,10 @@ LARGEST_LOG_VARIANCE = 10.0
 
 
 class Gaussian(NamedTuple):
-    """Independent normal distributions (..., D).
+    """Independent normal distributions (..., D)."""
 
-    Attributes:
-        mu: (..., D) means.
-        log_variance: (..., D), log sigma^2.
-    """
-
-    mu: Tensor
-    log_variance: Tensor
+    mu: Tensor  # (..., D) means
+    log_variance: Tensor  # (..., D), log sigma^2
 
     @property
     def sigma(self) -> Tensor:
@@ -462,17 +444,11 @@ SPECIAL = 3
 
 
 class WrittenCaptions(NamedTuple):
-    """B captions as vocabulary numbers, the input and target of a decoder.
+    """B captions as vocabulary numbers, the input and target of a decoder."""
 
-    Attributes:
-        before: (B, L) the word before each target: the begin mark, then the words.
-        words: (B, L) targets: the words, then the end mark.
-        mask: (B, L) True = real.
-    """
-
-    before: Tensor
-    words: Tensor
-    mask: Tensor
+    before: Tensor  # (B, L) the word before each target: the begin mark, then the words
+    words: Tensor  # (B, L) targets: the words, then the end mark
+    mask: Tensor  # (B, L) True = real
 
     def on(self, device: torch.device) -> WrittenCaptions:
         """Return a copy with the tensors on another device."""

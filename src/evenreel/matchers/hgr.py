@@ -97,22 +97,14 @@ _ROLE_NUMBERS = {role: number for number, role in enumerate(ROLES)}
 
 
 class GraphTensors(NamedTuple):
-    """Role graphs of Q captions as tensors, with P = A + N phrases each: A verbs, then N nouns.
+    """Role graphs of Q captions as tensors, with P = A + N phrases each: A verbs, then N nouns."""
 
-    Attributes:
-        verbs: A, number of verb phrases, padding included.
-        words: (Q, W) vocabulary numbers of the words.
-        lengths: (Q,) number of words of each caption.
-        members: (Q, P, W) True = the word belongs to the phrase.
-        roles: (Q, P) index of the phrase's role in `ROLES`.
-        edges: (Q, 1 + P, 1 + P) True = the first node attends to the second; node 0 is the event, then the phrases.
-    """
-
-    verbs: int
-    words: Tensor
-    lengths: Tensor
-    members: Tensor
-    roles: Tensor
+    verbs: int  # A, number of verb phrases, padding included
+    words: Tensor  # (Q, W) vocabulary numbers of the words
+    lengths: Tensor  # (Q,) number of words of each caption
+    members: Tensor  # (Q, P, W) True = the word belongs to the phrase
+    roles: Tensor  # (Q, P) index of the phrase's role in `ROLES`
+    # (Q, 1 + P, 1 + P) True = the first node attends to the second; node 0 is the event, then the phrases
     edges: Tensor
 
     def on(self, device: torch.device) -> GraphTensors:
@@ -275,59 +267,34 @@ class LevelVideos(nn.Module):
 
 
 class PhraseTexts(NamedTuple):
-    """Captions as a sentence, verb phrases and noun phrases; vectors of unit length, zero where there is no phrase.
+    """Captions as a sentence, verb phrases and noun phrases; vectors of unit length, zero where there is no phrase."""
 
-    Attributes:
-        sentence: (Q, D) vector of the whole sentence, for the event.
-        verbs: (Q, A, D) verb phrases, for actions.
-        verb_mask: (Q, A) True = real, at any index, none in some rows.
-        nouns: (Q, N, D) noun phrases, for things.
-        noun_mask: (Q, N) True = real, at any index, none in some rows.
-    """
-
-    sentence: Tensor
-    verbs: Tensor
-    verb_mask: Tensor
-    nouns: Tensor
-    noun_mask: Tensor
+    sentence: Tensor  # (Q, D) vector of the whole sentence, for the event
+    verbs: Tensor  # (Q, A, D) verb phrases, for actions
+    verb_mask: Tensor  # (Q, A) True = real, at any index, none in some rows
+    nouns: Tensor  # (Q, N, D) noun phrases, for things
+    noun_mask: Tensor  # (Q, N) True = real, at any index, none in some rows
 
 
 class Frames(NamedTuple):
-    """Frames of videos, mapped for one level of phrases (verbs or nouns); zero where there is no frame.
+    """Frames of videos, mapped for one level of phrases (verbs or nouns); zero where there is no frame."""
 
-    Attributes:
-        unit: (V, T, D) unit vectors of the frames.
-        lengths: (V, T) norms of the vectors.
-        gram: (V, T, T) dot products of the vectors.
-    """
-
-    unit: Tensor
-    lengths: Tensor
-    gram: Tensor
+    unit: Tensor  # (V, T, D) unit vectors of the frames
+    lengths: Tensor  # (V, T) norms of the vectors
+    gram: Tensor  # (V, T, T) dot products of the vectors
 
 
 class PhraseVideos(NamedTuple):
-    """Videos as one vector, and as frames mapped for verbs and for nouns.
+    """Videos as one vector, and as frames mapped for verbs and for nouns."""
 
-    Attributes:
-        video: (V, D) of unit length, what the event is compared with.
-        frame_mask: (V, T) True = real, at least one a row.
-        verb_frames: (V, T, D) unit vectors that verbs attend to.
-        verb_lengths: (V, T) norms of these frames.
-        verb_gram: (V, T, T) products of these frames.
-        noun_frames: (V, T, D) unit vectors that nouns attend to.
-        noun_lengths: (V, T) norms of these frames.
-        noun_gram: (V, T, T) products of these frames.
-    """
-
-    video: Tensor
-    frame_mask: Tensor
-    verb_frames: Tensor
-    verb_lengths: Tensor
-    verb_gram: Tensor
-    noun_frames: Tensor
-    noun_lengths: Tensor
-    noun_gram: Tensor
+    video: Tensor  # (V, D) of unit length, what the event is compared with
+    frame_mask: Tensor  # (V, T) True = real, at least one a row
+    verb_frames: Tensor  # (V, T, D) unit vectors that verbs attend to
+    verb_lengths: Tensor  # (V, T) norms of these frames
+    verb_gram: Tensor  # (V, T, T) products of these frames
+    noun_frames: Tensor  # (V, T, D) unit vectors that nouns attend to
+    noun_lengths: Tensor  # (V, T) norms of these frames
+    noun_gram: Tensor  # (V, T, T) products of these frames
 
 
 def frames_of(vectors: Tensor, frame_mask: Tensor) -> Frames:

@@ -138,17 +138,11 @@ class Coarse(Protocol):
 
 
 class LearnedFrom(NamedTuple):
-    """Training data from which settings of a matcher, such as its vocabulary, may be completed.
+    """Training data from which settings of a matcher, such as its vocabulary, may be completed."""
 
-    Attributes:
-        graphs: role graphs of the captions; empty where no matcher reads them (`Limits.graphs`).
-        texts: texts of the captions.
-        weights_hash: hash of the encoder's weights; None where it is not known.
-    """
-
-    graphs: Sequence[RoleGraph] = ()
-    texts: Sequence[str] = ()
-    weights_hash: str | None = None
+    graphs: Sequence[RoleGraph] = ()  # role graphs of the captions; empty where no matcher reads them (`Limits.graphs`)
+    texts: Sequence[str] = ()  # texts of the captions
+    weights_hash: str | None = None  # hash of the encoder's weights; None where it is not known
 
 
 Fit = Callable[[Mapping[str, Any], LearnedFrom], dict[str, Any]]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from evenreel.arrays import slices
 from evenreel.errors import UsageError
@@ -58,11 +58,10 @@ def matcher_scores(
 def encode_texts(matcher: Matcher, features: TextFeatures) -> Encoded:
     """Encode the features of captions with a matcher in evaluation mode; the state is kept in main memory."""
 
-    def encode(rows: slice) -> State:
+    def encode(rows: slice) -> Any:
         batch = text_batch(features, rows)
         check_texts(matcher, batch)
-        state: State = matcher.encode_text(to_device(batch, device_of(matcher)))
-        return state
+        return matcher.encode_text(to_device(batch, device_of(matcher)))
 
     return Encoded(features.ids, _in_batches(matcher, encode, row_lengths(features.word_mask)))
 
@@ -70,33 +69,26 @@ def encode_texts(matcher: Matcher, features: TextFeatures) -> Encoded:
 def encode_videos(matcher: Matcher, features: VideoFeatures) -> Encoded:
     """Encode the features of videos with a matcher in evaluation mode; the state is kept in main memory."""
 
-    def encode(rows: slice) -> State:
+    def encode(rows: slice) -> Any:
         batch = video_batch(features, rows)
         check_videos(matcher, batch)
-        state: State = matcher.encode_video(to_device(batch, device_of(matcher)))
-        return state
+        return matcher.encode_video(to_device(batch, device_of(matcher)))
 
     return Encoded(features.ids, _in_batches(matcher, encode, row_lengths(features.frame_mask)))
 
 
-def _in_batches(matcher: Matcher, encode: Callable[[slice], State], lengths: NDArray[np.int64]) -> State:
+def _in_batches(matcher: Matcher, encode: Callable[[slice], Any], lengths: NDArray[np.int64]) -> Any:
     """All rows; the batch of the longest comes first, so that the state need not grow."""
     batches = sorted(slices(len(lengths), ROWS_A_BATCH), key=lambda rows: -int(lengths[rows].max()))
     with torch.no_grad(), evaluating(matcher):
-        state: State = gather_rows(len(lengths), ((rows, encode(rows)) for rows in batches))
-    return state
+        return gather_rows(len(lengths), ((rows, encode(rows)) for rows in batches))
 
 
 class PartedScores(NamedTuple):
-    """Scores of one caption and V videos, with the parts that they are the mean of.
+    """Scores of one caption and V videos, with the parts that they are the mean of."""
 
-    Attributes:
-        values: (V,) scores.
-        parts: (V,) scores of each part, by its name; empty for a matcher without parts.
-    """
-
-    values: FloatArray
-    parts: dict[str, FloatArray]
+    values: FloatArray  # (V,) scores
+    parts: dict[str, FloatArray]  # (V,) scores of each part, by its name; empty for a matcher without parts
 
 
 def score_with_parts(
@@ -164,16 +156,13 @@ def chosen_rows(encoded: Encoded, rows: NDArray[np.int64]) -> Encoded:
     return Encoded(tuple(encoded.ids[row] for row in rows), mapped(encoded.state, lambda tensor: tensor[taken]))
 
 
-class CoarseScorer(nn.Module):
+class CoarseScorer(Wrapper):
     """Scorer of encoded captions and videos by a matcher's cheap score."""
-
-    def __init__(self, matcher: Coarse) -> None:
-        super().__init__()
-        self.matcher = matcher
 
     def score(self, text: Any, video: Any) -> Tensor:
         """Compute the cheap score (Q, V) of encoded captions and videos."""
-        return self.matcher.coarse(text, video)
+        cheap: Tensor = self.matcher.coarse(text, video)
+        return cheap
 
 
 def coarse_scorer(matcher: Matcher) -> CoarseScorer | None:
@@ -189,17 +178,14 @@ def encoding_matcher(matcher: Matcher) -> Matcher:
     return matcher
 
 
-class _Noting(nn.Module):
+class _Noting(Wrapper):
     """Scores tiles of one caption as the matcher does, and notes the parts of each: a caption's tiles come in order."""
 
     def __init__(self, matcher: Matcher) -> None:
-        super().__init__()
-        self.matcher = encoding_matcher(matcher)
+        super().__init__(encoding_matcher(matcher))
         self.noted: list[dict[str, FloatArray]] = []
 
     def score(self, text: Any, video: Any) -> Tensor:
         parts = self.matcher.part_scores(text, video) if isinstance(self.matcher, ScoresInParts) else {}
         self.noted.append({name: part[0].float().cpu().numpy() for name, part in parts.items()})
-        if not parts:
-            return self.matcher.score(text, video)
-        return torch.stack(list(parts.values())).mean(0)
+        return torch.stack(list(parts.values())).mean(0) if parts else super().score(text, video)

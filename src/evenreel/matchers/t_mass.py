@@ -61,26 +61,17 @@ class TMassSettings:
 
 
 class TMassText(NamedTuple):
-    """Captions encoded by T-MASS.
+    """Captions encoded by T-MASS."""
 
-    Attributes:
-        sentence: (Q, D) of unit length.
-        query: (Q, D) attention queries to frames.
-    """
-
-    sentence: Tensor
-    query: Tensor
+    sentence: Tensor  # (Q, D) of unit length
+    query: Tensor  # (Q, D) attention queries to frames
 
 
 class TMassVideo(NamedTuple):
-    """Videos encoded by T-MASS: the fields of `AttendedVideos`, and `frames` (V, T, D) of unit length."""
+    """Videos encoded by T-MASS."""
 
-    keys: Tensor
-    values: Tensor
-    mask: Tensor
-    first: Tensor
-    second: Tensor
-    frames: Tensor
+    frames: Tensor  # (V, T, D) of unit length
+    attended: AttendedVideos
 
 
 class TMass(nn.Module):
@@ -113,11 +104,11 @@ class TMass(nn.Module):
             UsageError: a clip has more frames than the radius has weights for.
         """
         frames, mask = self._frames(video)
-        return TMassVideo(*self.pooling.attended(frames, mask), frames)
+        return TMassVideo(frames, self.pooling.attended(frames, mask))
 
     def score(self, text: TMassText, video: TMassVideo) -> Tensor:
         """Compute the cosine (Q, V) of each video with the best of the caption's random vectors, in chunks of pairs."""
-        numbers = max(text.sentence.shape[-1], self.settings.trials, video.mask.shape[1])
+        numbers = max(text.sentence.shape[-1], self.settings.trials, video.frames.shape[1])
         side = max(1, math.isqrt(CHUNK_NUMBERS // numbers))
         return joined_chunks(self._score, chunks_of(text, side), chunks_of(video, side))
 
@@ -139,10 +130,10 @@ class TMass(nn.Module):
         }
 
     def _score(self, text: TMassText, video: TMassVideo) -> Tensor:
-        videos, epsilon = AttendedVideos(*video[:-1]), self.pooling.norm_output.eps
-        pooled = F.normalize(pooled_vectors(text.query, videos, self.pooling.common(), epsilon), dim=-1)
+        common, epsilon = self.pooling.common(), self.pooling.norm_output.eps
+        pooled = F.normalize(pooled_vectors(text.query, video.attended, common, epsilon), dim=-1)
         alike = torch.einsum("qd,vtd->qvt", text.sentence, video.frames)
-        return best_draw(text.sentence * self.scale, self._radius(alike, video.mask), pooled, self.noise)
+        return best_draw(text.sentence * self.scale, self._radius(alike, video.attended.mask), pooled, self.noise)
 
     def _frames(self, video: VideoBatch) -> tuple[Tensor, Tensor]:
         """Unit frames and their mask."""

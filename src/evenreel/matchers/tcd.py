@@ -288,27 +288,17 @@ def multi_head_attention(module: Any, queries: Tensor, keys: Tensor) -> Tensor:
 
 
 class Sequence(NamedTuple):
-    """Frames or on-screen windows of B videos, in the order of time.
+    """Frames or on-screen windows of B videos, in the order of time."""
 
-    Attributes:
-        vectors: (B, L, D), of any length.
-        mask: (B, L) True = real.
-    """
-
-    vectors: Tensor
-    mask: Tensor
+    vectors: Tensor  # (B, L, D), of any length
+    mask: Tensor  # (B, L) True = real
 
 
 class CycleIndices(NamedTuple):
-    """Ends of cycles, for each of the N places where one begins.
+    """Ends of cycles, for each of the N places where one begins."""
 
-    Attributes:
-        mean: (B, N) soft index mu of the end; places are counted from 1.
-        variance: (B, N) of the soft index, in squared places.
-    """
-
-    mean: Tensor
-    variance: Tensor
+    mean: Tensor  # (B, N) soft index mu of the end; places are counted from 1
+    variance: Tensor  # (B, N) of the soft index, in squared places
 
 
 def cycle_indices(start: Sequence, over: Sequence, temperature: Tensor | float, form: CycleForm) -> CycleIndices:
@@ -469,40 +459,24 @@ class CoAttended(NamedTuple):
 
     Refined frames have a row for each window (l = O, k = T), refined windows a row for each frame (l = T, k = O).
     Without co-attention they are the frames and windows themselves, and k is 0.
-
-    Attributes:
-        video_mix: (V, l, k) attention of refined frames; logits where captions change it.
-        video_taken: (V, k, D) values of frames.
-        ocr_mix: (V, l, k) attention of refined windows; logits where captions change it.
-        ocr_taken: (V, k, D) values of windows.
     """
 
-    video_mix: Tensor
-    video_taken: Tensor
-    ocr_mix: Tensor
-    ocr_taken: Tensor
+    video_mix: Tensor  # (V, l, k) attention of refined frames; logits where captions change it
+    video_taken: Tensor  # (V, k, D) values of frames
+    ocr_mix: Tensor  # (V, l, k) attention of refined windows; logits where captions change it
+    ocr_taken: Tensor  # (V, k, D) values of windows
 
 
 class TcdVideo(NamedTuple):
-    """Videos encoded by TCD: tensors of V videos that do not depend on the caption.
+    """Videos encoded by TCD: tensors of V videos that do not depend on the caption."""
 
-    Attributes:
-        frames: (V, T, D) of unit length.
-        frame_mask: (V, T) True = real.
-        windows: (V, O, D) of unit length; the first one of a clip without text is the learned one.
-        window_mask: (V, O) True = attended to, at least one a row.
-        certainty: (V, O) logarithm of the confidence of windows, 0 where it does not count.
-        streams: tensors of co-attention; empty where only one modality is used.
-        hybrids: tensors of the fusion, such as `ClueRows`; empty where only one modality is used.
-    """
-
-    frames: Tensor
-    frame_mask: Tensor
-    windows: Tensor
-    window_mask: Tensor
-    certainty: Tensor
-    streams: CoAttended | tuple[()]
-    hybrids: tuple[Any, ...]
+    frames: Tensor  # (V, T, D) of unit length
+    frame_mask: Tensor  # (V, T) True = real
+    windows: Tensor  # (V, O, D) of unit length; the first one of a clip without text is the learned one
+    window_mask: Tensor  # (V, O) True = attended to, at least one a row
+    certainty: Tensor  # (V, O) logarithm of the confidence of windows, 0 where it does not count
+    streams: CoAttended | tuple[()]  # tensors of co-attention; empty where only one modality is used
+    hybrids: tuple[Any, ...]  # tensors of the fusion, such as `ClueRows`; empty where only one modality is used
 
 
 class Tcd(nn.Module):

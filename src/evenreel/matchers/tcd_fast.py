@@ -25,33 +25,22 @@ from evenreel.similarity.interaction import masked_softmax
 
 
 class RowTerms(NamedTuple):
-    """Linearly mapped frames or windows of v videos before captions weight them; `RowWeights` says how they are summed.
+    """Linearly mapped frames or windows of v videos before captions weight them, which `RowWeights` sums."""
 
-    Attributes:
-        own: (v, l, D) vectors of the rows themselves, or (v, 0, D) for none.
-        other: (v, k, D) vectors of the other modality, which rows attend to.
-    """
-
-    own: Tensor
-    other: Tensor
+    own: Tensor  # (v, l, D) vectors of the rows themselves, or (v, 0, D) for none
+    other: Tensor  # (v, k, D) vectors of the other modality, which rows attend to
 
 
 class RowWeights(NamedTuple):
     """Weights that q captions give to the rows (frames or windows) of v videos.
 
     Row l of a pair is `own_l own[l] + sum_k mix_lk other_k other[k]`, with the vectors of `RowTerms`.
-
-    Attributes:
-        own: (v, q, l) weights of the rows themselves; (v, q, 0) where rows are made of the other modality alone.
-        other: (v, q, k) weights of the rows of the other modality.
-        mix: attention of rows to those of the other modality, (v, l, k), or (v, q, l, k) where captions change it.
-        mask: (v, l) True = real.
     """
 
-    own: Tensor
-    other: Tensor
-    mix: Tensor
-    mask: Tensor
+    own: Tensor  # (v, q, l) weights of the rows themselves; (v, q, 0) where rows are made of the other modality alone
+    other: Tensor  # (v, q, k) weights of the rows of the other modality
+    mix: Tensor  # attention of rows to those of the other modality, (v, l, k), or (v, q, l, k) where captions change it
+    mask: Tensor  # (v, l) True = real
 
 
 def conditioned(sentence: Tensor, rows: Tensor, mask: Tensor, tau: float, certainty: Tensor | None = None) -> Tensor:
@@ -237,17 +226,11 @@ class AttentionMaps(nn.Module):
 
 
 class SelfAttended(NamedTuple):
-    """Self-attention of a clue token to its own modality, before captions weight the rows.
+    """Self-attention of a clue token to its own modality, before captions weight the rows."""
 
-    Attributes:
-        own_logits: (V, h, l) products of the token with rows of its modality.
-        other_logits: (V, h, k) products with vectors of the other modality.
-        values: attention values of rows and of the other modality.
-    """
-
-    own_logits: Tensor
-    other_logits: Tensor
-    values: RowTerms
+    own_logits: Tensor  # (V, h, l) products of the token with rows of its modality
+    other_logits: Tensor  # (V, h, k) products with vectors of the other modality
+    values: RowTerms  # attention values of rows and of the other modality
 
 
 class KeyValues(NamedTuple):
@@ -258,31 +241,20 @@ class KeyValues(NamedTuple):
 
 
 class ClueRows(NamedTuple):
-    """Tensors of videos that a clue is computed from and that are the same for all captions.
+    """Tensors of videos that a clue is computed from and that are the same for all captions."""
 
-    Attributes:
-        own: rows of the clue's own modality, for self-attention or as keys and values; empty where it is not read.
-        other: keys and values of the other modality.
-    """
-
+    # rows of the clue's own modality, for self-attention or as keys and values; empty where it is not read
     own: SelfAttended | KeyValues | tuple[()]
-    other: KeyValues
+    other: KeyValues  # keys and values of the other modality
 
 
 class ClueWeights(NamedTuple):
-    """Weights that captions give to rows in a chunk of pairs, and type embeddings.
+    """Weights that captions give to rows in a chunk of pairs, and type embeddings."""
 
-    Attributes:
-        own: weights of the rows of the clue's own modality.
-        other: weights of the rows of the other modality.
-        own_types: (l, D) type embeddings of its own modality.
-        other_types: (k, D) type embeddings of the other modality.
-    """
-
-    own: RowWeights
-    other: RowWeights
-    own_types: Tensor
-    other_types: Tensor
+    own: RowWeights  # weights of the rows of the clue's own modality
+    other: RowWeights  # weights of the rows of the other modality
+    own_types: Tensor  # (l, D) type embeddings of its own modality
+    other_types: Tensor  # (k, D) type embeddings of the other modality
 
 
 class Clue(nn.Module):

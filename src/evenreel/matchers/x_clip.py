@@ -49,35 +49,21 @@ class XClipSettings:
 
 
 class XClipText(NamedTuple):
-    """Captions encoded by X-CLIP.
+    """Captions encoded by X-CLIP."""
 
-    Attributes:
-        sentence: (Q, D) of unit length.
-        words: (Q, W, D) of unit length.
-        word_mask: (Q, W) True = real.
-    """
-
-    sentence: Tensor
-    words: Tensor
-    word_mask: Tensor
+    sentence: Tensor  # (Q, D) of unit length
+    words: Tensor  # (Q, W, D) of unit length
+    word_mask: Tensor  # (Q, W) True = real
 
 
 class XClipVideo(NamedTuple):
-    """Videos encoded by X-CLIP, with the learned matrices applied once.
+    """Videos encoded by X-CLIP, with the learned matrices applied once."""
 
-    Attributes:
-        video: (V, D) of unit length.
-        video_for_sentence: (V, D) after the matrix of the sentence-video similarity.
-        frames: (V, F, D) of unit length.
-        frames_for_words: (V, F, D) after the matrix of the word-frame similarity.
-        frame_mask: (V, F) True = real.
-    """
-
-    video: Tensor
-    video_for_sentence: Tensor
-    frames: Tensor
-    frames_for_words: Tensor
-    frame_mask: Tensor
+    video: Tensor  # (V, D) of unit length
+    video_for_sentence: Tensor  # (V, D) after the matrix of the sentence-video similarity
+    frames: Tensor  # (V, F, D) of unit length
+    frames_for_words: Tensor  # (V, F, D) after the matrix of the word-frame similarity
+    frame_mask: Tensor  # (V, F) True = real
 
 
 class XClip(ContrastiveMatcher):

@@ -99,7 +99,7 @@ class TextConditionedPooling(nn.Module):
     def videos(self, frames: Tensor, frame_mask: Tensor) -> PooledVideos:
         """Compute the tensors of videos that `pooled_cosines` takes, from frames (V, T, D)."""
         videos = self.attended(frames, frame_mask)
-        return PooledVideos(*videos, gram(_after(self.common().flip(0), videos.values)))
+        return PooledVideos(gram(_after(self.common().flip(0), videos.values)), videos)
 
     def attended(self, frames: Tensor, frame_mask: Tensor) -> AttendedVideos:
         """Compute the tensors of videos that `pooled_vectors` takes, from frames (V, T, D)."""

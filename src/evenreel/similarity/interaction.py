@@ -17,17 +17,11 @@ from evenreel.similarity.tiles import joined_chunks
 
 
 class TokenVectors(NamedTuple):
-    """Unit vectors and weights of the words of N captions, or of the frames of N videos.
+    """Unit vectors and weights of the words of N captions, or of the frames of N videos."""
 
-    Attributes:
-        vectors: (N, L, D), rows of unit length.
-        mask: (N, L) True = real, at least one a row.
-        weights: (N, L), summing to one a row, zero for padding.
-    """
-
-    vectors: Tensor
-    mask: Tensor
-    weights: Tensor
+    vectors: Tensor  # (N, L, D), rows of unit length
+    mask: Tensor  # (N, L) True = real, at least one a row
+    weights: Tensor  # (N, L), summing to one a row, zero for padding
 
 
 def token_interaction(words: TokenVectors, frames: TokenVectors) -> Tensor:
@@ -69,16 +63,11 @@ def _cut(tokens: TokenVectors, longest: int) -> TokenVectors:
 
 
 class TableSide(NamedTuple):
-    """The rows (captions) or the columns (videos) of a table of scores.
+    """The rows (captions) or the columns (videos) of a table of scores."""
 
-    Attributes:
-        state: named tuple of tensors, one row for each caption or video.
-        mask: (N, L) True = real word or frame, at least one a row.
-        cut: function `(state, length)` that cuts the words or frames of some rows of the state to a length.
-    """
-
-    state: tuple[Tensor, ...]
-    mask: Tensor
+    state: tuple[Tensor, ...]  # named tuple of tensors, one row for each caption or video
+    mask: Tensor  # (N, L) True = real word or frame, at least one a row
+    # function `(state, length)` that cuts the words or frames of some rows of the state to a length
     cut: Callable[[Any, int], Any]
 
 

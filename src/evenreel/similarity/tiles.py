@@ -35,15 +35,10 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """Captions or videos encoded by a matcher, with their ids.
+    """Captions or videos encoded by a matcher, with their ids."""
 
-    Attributes:
-        ids: ids of captions or videos, in the order of rows.
-        state: what the matcher's `encode_text` or `encode_video` returned, a row for each id.
-    """
-
-    ids: tuple[str, ...]
-    state: Any
+    ids: tuple[str, ...]  # ids of captions or videos, in the order of rows
+    state: Any  # what the matcher's `encode_text` or `encode_video` returned, a row for each id
 
 
 def tensors_of(state: tuple[Any, ...]) -> Iterator[Tensor]:
