@@ -642,10 +642,6 @@ def test_a_draw_is_its_mean_and_noise_of_its_spread() -> None:
     torch.testing.assert_close(drawn, own.mu + (own.log_variance / 2).exp() * noise)
 
 
-def test_without_draws_it_is_the_mean() -> None:
-    assert torch.equal(mean_draw(bias(), IDS, draws=0, seed=1), bias().mu)
-
-
 def test_draws_are_the_caption_s_own() -> None:
     """Whatever captions stand beside it, in whatever order, and however far they are padded."""
     own = bias()
@@ -769,11 +765,6 @@ def test_at_the_start_it_knows_next_to_nothing() -> None:
     vectors, mask = torch.randn(8, 4, 64), torch.ones(8, 4, dtype=torch.bool)
     cost = fresh.nll(WrittenCaptions(numbers, numbers, torch.ones(8, 6, dtype=torch.bool)), vectors, mask, "mean")
     assert cost.item() == pytest.approx(math.log(50), abs=0.5)
-
-
-def test_heads_that_do_not_divide_the_features() -> None:
-    with pytest.raises(UsageError, match="Features of length 16 cannot be split among 3 attention heads"):
-        CaptionDecoder(DIMENSION, 9, BimaSettings(max_words=6, heads=3))
 
 
 # The divergence and the likelihood of words against loops over captions, tokens and numbers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from evenreel.errors import UsageError
 from evenreel.matchers import MATCHERS, Matcher, TextBatch, VideoBatch, build_matcher
 from evenreel.matchers.batches import to_device
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.similarity.tiles import Encoded, MatcherScores, gather_rows, take_rows
+from evenreel.similarity.tiles import gather_rows, take_rows
 from evenreel.types import OnScreen
 from tests.matchers.examples import (
     FRAMES,
@@ -161,16 +160,6 @@ def test_a_score_does_not_depend_on_its_tile(name: str) -> None:
 
 
 @every
-def test_tiles_of_any_size_give_the_table_of_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    matcher, text, video = trained(name), captions(), clips()
-    with torch.inference_mode():
-        texts, seen = Encoded(text.ids, matcher.encode_text(text)), Encoded(video.ids, matcher.encode_video(video))
-    monkeypatch.setattr("evenreel.similarity.tiles.tile_shape", lambda *_: (2, 3))
-    tiled = torch.from_numpy(MatcherScores(matcher, texts, seen).score_all().values)
-    torch.testing.assert_close(tiled, scores_of(matcher, text, video), atol=ROUNDING, rtol=0)
-
-
-@every
 def test_states_of_batches_are_gathered(name: str) -> None:
     """Encoding in batches, each as long as its longest row, is encoding at once."""
     matcher = trained(name)
@@ -295,17 +284,6 @@ def test_a_gpu_gives_the_same_scores(name: str) -> None:
     there = scores_of(matcher.cuda(), to_device(text, "cuda"), to_device(video, "cuda"))
     torch.testing.assert_close(there.cpu(), here, atol=1e-4, rtol=0)
     np.testing.assert_allclose(matcher_scores(matcher, texts, seen).score_all().values, from_features, atol=1e-4)
-
-
-@every
-def test_weights_are_all_there_is(name: str) -> None:
-    """Another matcher with the saved weights gives the same scores."""
-    matcher, other = trained(name), small(name).eval()
-    file = io.BytesIO()
-    torch.save(matcher.state_dict(), file)
-    file.seek(0)
-    other.load_state_dict(torch.load(file, weights_only=True))
-    assert torch.equal(scores_of(other, captions(), clips()), scores_of(matcher, captions(), clips()))
 
 
 @pytest.mark.parametrize("name", [name for name in WITHOUT_WINDOWS if name not in READING])

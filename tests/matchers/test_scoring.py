@@ -160,88 +160,66 @@ def test_what_cannot_be_scored() -> None:
 
 
 TEXTS, VIDEOS = text_features(captions()), video_features(read_videos(videos()))
-every = pytest.mark.parametrize("name", MATCHERS)
-reads_features = pytest.mark.parametrize("name", [name for name, entry in MATCHERS.items() if not entry.graphs])
-reads_graphs = pytest.mark.parametrize("name", [name for name, entry in MATCHERS.items() if entry.graphs])
 
 
-def with_vectors(field: str, change: Callable[[NDArray[Any]], NDArray[Any]]) -> VideoFeatures:
-    """The videos with their `frames` or `windows` changed."""
-    if field == "frames":
-        return replace(VIDEOS, frames=change(VIDEOS.frames))
+def masked(features: Any, field: str, row: int) -> Any:
+    """The captions or videos, of which one has nothing real."""
+    mask = getattr(features, field).copy()
+    mask[row] = False
+    return replace(features, **{field: mask})
+
+
+def spoilt(features: Any, field: str, row: int, value: float = np.nan) -> Any:
+    """The captions or videos, of which one has a number that is none."""
+    values = getattr(features, field).copy()
+    values[row].flat[0] = value
+    return replace(features, **{field: values})
+
+
+def of_windows(change: Callable[[OnScreen[NDArray[Any]]], Any]) -> VideoFeatures:
     assert VIDEOS.on_screen is not None
-    return replace(VIDEOS, on_screen=replace(VIDEOS.on_screen, windows=change(VIDEOS.on_screen.windows)))
+    return replace(VIDEOS, on_screen=change(VIDEOS.on_screen))
 
 
-@every
-def test_a_video_without_a_frame_is_named(name: str) -> None:
-    mask = VIDEOS.frame_mask.copy()
-    mask[3] = False
-    with pytest.raises(UsageError, match=r"The video video3 has no frame; leave it out\."):
-        encode_videos(small(name), replace(VIDEOS, frame_mask=mask))
+def narrow(features: Any, field: str, size: int = 6) -> Any:
+    return replace(features, **{field: getattr(features, field)[..., :size]})
 
 
-@reads_features
-def test_a_caption_without_a_word_is_named(name: str) -> None:
-    mask = TEXTS.word_mask.copy()
-    mask[2] = False
-    with pytest.raises(UsageError, match=r"The caption caption2 has no word; leave it out\."):
-        encode_texts(small(name), replace(TEXTS, word_mask=mask))
+UNREAD = narrow(narrow(TEXTS, "words", 0), "sentence", 0)
+NO_NUMBERS, OTHERS = "are not all finite numbers; compute them", "have 6 numbers, .* built for 16; compute"
 
 
-@pytest.mark.parametrize("field", ["frames", "windows"])
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_features_of_a_video_that_are_no_numbers(field: str, value: float) -> None:
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (masked(VIDEOS, "frame_mask", 3), r"The video video3 has no frame; leave it out\."),
+        (masked(TEXTS, "word_mask", 2), r"The caption caption2 has no word; leave it out\."),
+        *((spoilt(VIDEOS, "frames", 1, one), f"features of the video video1 {NO_NUMBERS}") for one in (np.nan, np.inf)),
+        (of_windows(lambda read: spoilt(read, "windows", 1)), f"features of the video video1 {NO_NUMBERS}"),
+        *((spoilt(TEXTS, one, 4), f"features of the caption caption4 {NO_NUMBERS}") for one in ("words", "sentence")),
+        *((narrow(TEXTS, one), f"features of (words|sentences) {OTHERS}") for one in ("words", "sentence")),
+        (narrow(VIDEOS, "frames"), f"features of frames {OTHERS}"),
+        (of_windows(lambda read: narrow(read, "windows")), f"features of on-screen windows {OTHERS}"),
+        (UNREAD, "No text tower has read these captions .* takes features of words; use one"),
+    ],
+)
+@pytest.mark.parametrize("name", ["mean_pool", "tcd"])
+def test_features_that_no_matcher_can_take(name: str, given: Any, said: str) -> None:
     """Also where the matcher does not look at them."""
-
-    def spoil(values: NDArray[Any]) -> NDArray[Any]:
-        spoilt = values.copy()
-        spoilt[1, 0, 0] = value
-        return spoilt
-
-    with pytest.raises(UsageError, match=r"features of the video video1 are not all finite numbers; compute them"):
-        encode_videos(small("mean_pool"), with_vectors(field, spoil))
+    encode: Any = encode_texts if isinstance(given, TextFeatures) else encode_videos
+    with pytest.raises(UsageError, match=said):
+        encode(small(name), given)
 
 
-@pytest.mark.parametrize("field", ["words", "sentence"])
-def test_features_of_a_caption_that_are_no_numbers(field: str) -> None:
-    spoilt = getattr(TEXTS, field).copy()
-    spoilt[4].flat[0] = np.nan
-    with pytest.raises(UsageError, match=r"features of the caption caption4 are not all finite numbers; compute them"):
-        encode_texts(small("mean_pool"), replace(TEXTS, **{field: spoilt}))
-
-
-@reads_features
-def test_features_of_captions_of_another_length(name: str) -> None:
-    for field in ("words", "sentence"):
-        with pytest.raises(UsageError, match=r"features of (words|sentences) have 6 numbers, .* built for 16; compute"):
-            encode_texts(small(name), replace(TEXTS, **{field: getattr(TEXTS, field)[..., :6]}))
-
-
-@reads_features
-def test_captions_that_no_text_tower_has_read(name: str) -> None:
-    with pytest.raises(UsageError, match=r"No text tower has read these captions .* takes features of words; use one"):
-        encode_texts(small(name), replace(TEXTS, words=TEXTS.words[..., :0], sentence=TEXTS.sentence[:, :0]))
-
-
-@reads_graphs
+@pytest.mark.parametrize("name", [name for name, entry in MATCHERS.items() if entry.graphs])
 def test_features_of_captions_are_not_looked_at_where_graphs_are_read(name: str) -> None:
-    words, mask, sentence = TEXTS.words[:, :1, :0], TEXTS.word_mask[:, :1], TEXTS.sentence[:, :0]
-    unread = replace(TEXTS, words=words, word_mask=mask, sentence=sentence)
+    unread = narrow(replace(UNREAD, words=UNREAD.words[:, :1]), "word_mask", 1)
     expected, state = (encode_texts(small(name).eval(), texts).state for texts in (TEXTS, unread))
     for own, other in zip(expected, state, strict=True):
         np.testing.assert_array_equal(own, other)
     check_lengths(small(name), unread, VIDEOS)
     with pytest.raises(UsageError, match=r"reads the role graphs of captions, and these have none; add them with"):
         encode_texts(small(name), replace(TEXTS, graphs=None))
-
-
-@every
-def test_features_of_another_length(name: str) -> None:
-    """Each part of the videos."""
-    for field in ("frames", "windows"):
-        with pytest.raises(UsageError, match=r"features of (frames|on-screen windows) have 6 .* built for 16; compute"):
-            encode_videos(small(name), with_vectors(field, lambda values: values[..., :6]))
 
 
 def test_the_longest_of_all_is_named_before_anything_runs() -> None:
