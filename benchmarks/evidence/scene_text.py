@@ -30,13 +30,13 @@ from benchmarks.evidence.trainings import (
 )
 from benchmarks.worlds.signs import draw_signs_world, with_named_words
 from evenreel.checkpoint.architecture import module
+from evenreel.features.windows import window_scores
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
-from evenreel.matchers.tcd.settings import PRINTED
+from evenreel.matchers.tcd import PRINTED
 from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.drawing import FeatureWorld
-from evenreel.similarity.windows import window_scores
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import ScoreBlocks
 

@@ -37,7 +37,7 @@ from evenreel.arrays import Indices
 from evenreel.checkpoint.architecture import module
 from evenreel.features.shards import seal
 from evenreel.matchers.adapter import AdapterSettings
-from evenreel.matchers.bima.video import SceneElements
+from evenreel.matchers.bima import SceneElements
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
 from evenreel.papers.cells import Figures

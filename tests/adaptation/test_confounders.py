@@ -14,7 +14,7 @@ from evenreel.adaptation import titan_correction
 from evenreel.adaptation.titan_correction import frame_confounders, phrase_confounders, read_confounders
 from evenreel.errors import UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary
-from evenreel.language.scene_dictionary import SceneDictionary
+from evenreel.language.scene_elements import SceneDictionary
 from evenreel.types import VideoFeatures
 
 D = 8

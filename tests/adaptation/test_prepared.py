@@ -30,10 +30,10 @@ from evenreel.adaptation.prepared import (
 from evenreel.adaptation.stream import text_vectors, video_vectors
 from evenreel.adaptation.titan_correction import CausalSettings, FitSettings, new_correction
 from evenreel.checkpoint import MatcherSpec, load_matcher, save_pretrained
-from evenreel.checkpoint.config_file import read_config
+from evenreel.checkpoint.records import read_config
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary
-from evenreel.language.scene_dictionary import SceneDictionary
+from evenreel.language.scene_elements import SceneDictionary
 from evenreel.matchers.batches import text_batch, video_batch
 from evenreel.training.data.pairs import Pairs
 from evenreel.types import TextFeatures, VideoFeatures

@@ -21,7 +21,7 @@ from evenreel.edits.frame_order import reordered, single_frame
 from evenreel.errors import CorpusError, FeaturesError, UsageError
 from evenreel.evaluation import load_scores
 from evenreel.features import FeatureSettings, compute_features, load_text_features, load_video_features
-from evenreel.matchers.bima.matcher import Reading, captions_read
+from evenreel.matchers.bima import Reading, captions_read
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.types import Scores, VideoFeatures
 from tests.checkpoint import conftest as checkpoints

@@ -18,8 +18,7 @@ from evenreel.errors import UsageError
 from evenreel.matchers import Matcher, PairBatch
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.similarity.states import Encoded
-from evenreel.similarity.tiles import PAIR_BYTES, MatcherScores
+from evenreel.similarity.tiles import PAIR_BYTES, Encoded, MatcherScores
 from tests.matchers.examples import (
     DIMENSION,
     captions,

@@ -42,7 +42,7 @@ from evenreel.encoders import load_encoder
 from evenreel.evaluation.rescoring import sinkhorn_norm
 from evenreel.features.scene_elements import EmbeddedDictionary, embed
 from evenreel.language import load_tagger
-from evenreel.language.scene_dictionary import packaged
+from evenreel.language.scene_elements import packaged
 from evenreel.language.tokens import Tagger
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher

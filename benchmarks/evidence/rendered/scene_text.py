@@ -24,13 +24,13 @@ from benchmarks.evidence.rendered.worlds import (
 from benchmarks.evidence.rows import BASELINE, SEARCH_S, TRAINING_S, Evidence, Place, Row, Size
 from benchmarks.evidence.trainings import SplitName, fused_by_validation
 from benchmarks.planted import Split
+from evenreel.features.windows import window_scores
 from evenreel.language.bm25 import bm25_scores
-from evenreel.matchers.tcd.settings import PRINTED
+from evenreel.matchers.tcd import PRINTED
 from evenreel.papers.cells import Figures
 from evenreel.planted import PlantedClip
 from evenreel.planted.harder import Harder
 from evenreel.planted.readings import words_read
-from evenreel.similarity.windows import window_scores
 from evenreel.types import ScoreBlocks
 
 HARDER = Harder(misread=0.3, traced_signs=True)

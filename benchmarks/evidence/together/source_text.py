@@ -31,10 +31,10 @@ from evenreel.corpus import own_clip
 from evenreel.corpus.counterparts import sources_of
 from evenreel.debias.source import levelled, recognised_sources, source_levels
 from evenreel.evaluation.fused import FusedScores
+from evenreel.features.windows import window_scores
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.drawing import FeatureWorld
-from evenreel.similarity.windows import window_scores
 from evenreel.types import ScoreBlocks
 
 VALIDATION_CLIPS = 1_000

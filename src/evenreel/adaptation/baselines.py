@@ -57,7 +57,7 @@ from evenreel.config import (
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch
 from evenreel.matchers.matcher import Matcher
-from evenreel.similarity.pooling import masked_mean
+from evenreel.similarity.interaction import masked_mean
 from evenreel.types import FloatArray
 
 

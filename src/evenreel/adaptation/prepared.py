@@ -50,16 +50,14 @@ from evenreel.adaptation.titan_correction import (
     phrase_confounders,
 )
 from evenreel.arrays import slices
-from evenreel.checkpoint.config_file import CONFIG, WEIGHTS, read_config
-from evenreel.checkpoint.loading import load_matcher
-from evenreel.checkpoint.records import ADAPTATION, BEFORE, SOURCE, Pretrained
-from evenreel.checkpoint.saving import check_free, save_pretrained
+from evenreel.checkpoint.folder import check_free, load_matcher, save_pretrained
+from evenreel.checkpoint.records import ADAPTATION, BEFORE, CONFIG, SOURCE, WEIGHTS, Pretrained, read_config
 from evenreel.config import MOST_BITS, check_settings, whole
 from evenreel.documents import brief, parse_json
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.files import replacing_folder
-from evenreel.language.scene_dictionary import SceneDictionary
+from evenreel.language.scene_elements import SceneDictionary
 from evenreel.language.tokens import Tagger
 from evenreel.matchers.batches import text_batch, to_device, video_batch
 from evenreel.matchers.matcher import Matcher, check_lengths, check_texts, check_videos

@@ -23,7 +23,7 @@ from evenreel.language.tokens import Tagged, Tagger
 from evenreel.matchers.adapter import Adapted
 from evenreel.matchers.batches import TextBatch, VideoBatch, text_batch, to_device, video_batch
 from evenreel.matchers.matcher import Matcher
-from evenreel.similarity.pooling import masked_mean
+from evenreel.similarity.interaction import masked_mean
 from evenreel.similarity.tiles import device_of, evaluating
 from evenreel.types import Encoder, TextFeatures, VideoFeatures
 

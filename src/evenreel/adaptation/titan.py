@@ -61,8 +61,7 @@ from evenreel.matchers.adapter import Adapted
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, text_batch, to_device, video_batch
 from evenreel.matchers.matcher import Matcher, contrastive
 from evenreel.matchers.scoring import encode_texts
-from evenreel.similarity.states import Encoded
-from evenreel.similarity.tiles import MatcherScores, device_of, evaluating
+from evenreel.similarity.tiles import Encoded, MatcherScores, device_of, evaluating
 from evenreel.training.recipe.files import named_file, read_changed, read_settings, yaml_files
 from evenreel.training.recipe.recipe import RecipeError
 from evenreel.types import FloatArray, TextFeatures, VideoFeatures

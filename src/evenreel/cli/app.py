@@ -194,7 +194,7 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "perturb": Command("evenreel.cli.perturb:perturb"),
     "shifts": Command("evenreel.cli.shifts:shifts"),
     "features": Command("evenreel.cli.features:features"),
-    "elements": Command("evenreel.cli.elements.command:elements"),
+    "elements": Command("evenreel.cli.elements:elements"),
     "cost": Command("evenreel.cli.cost:cost"),
     "score": Command("evenreel.cli.score.command:score"),
     "prepare": Command("evenreel.cli.prepare:prepare"),

@@ -114,7 +114,7 @@ def prepare(
     from evenreel.adaptation.prepared import prepare as prepare_source
     from evenreel.adaptation.prepared import save_prepared
     from evenreel.checkpoint import load_matcher
-    from evenreel.checkpoint.config_file import CONFIG, read_config
+    from evenreel.checkpoint.records import CONFIG, read_config
     from evenreel.corpus import load_corpus
     from evenreel.matchers.adapter import Adapted
 
@@ -210,9 +210,9 @@ def _confounders(fit: FitOptions, source: _Source, videos: VideoFeatures, seed: 
 
 def _packaged(source: _Source) -> EmbeddedDictionary:
     """The phrases that come with evenreel, as the text tower of the features reads them."""
-    from evenreel.cli.elements.sources import text_tower
+    from evenreel.cli.elements import text_tower
     from evenreel.features.scene_elements import embed
-    from evenreel.language.scene_dictionary import packaged
+    from evenreel.language.scene_elements import packaged
 
     encoder = text_tower(source.pretrained, source.folder, source.named.features, source.device)
     if encoder is None:

@@ -42,8 +42,7 @@ from evenreel.errors import UsageError
 from evenreel.losses import source_hinge, source_neutral
 from evenreel.matchers.batches import Counterparts, PairBatch
 from evenreel.matchers.matcher import Matcher, Wrapper
-from evenreel.similarity.states import State, chunks_of
-from evenreel.similarity.tiles import evaluating
+from evenreel.similarity.tiles import State, chunks_of, evaluating
 from evenreel.types import CAMERA, Corpus, FloatArray, ScoreBlocks, ScoreNotes
 
 

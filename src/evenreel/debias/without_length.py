@@ -25,7 +25,7 @@ from evenreel.config import check_settings, whole
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch, pretrained_mean_of
 from evenreel.matchers.matcher import Matcher, Wrapper
-from evenreel.similarity.pooling import masked_mean
+from evenreel.similarity.interaction import masked_mean
 
 KNOTS = 1_001
 """Quantiles of the training lengths that ranks are looked up among."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.config import SHARE, check_settings, one_of
+from evenreel.config import SHARE, check_settings
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, VectorMap, VideoBatch, pretrained_mean_of
 from evenreel.matchers.matcher import Matcher, Wrapper
@@ -35,11 +35,11 @@ class AdapterSettings:
 
     kind: Literal["linear", "mlp", "none"] = "linear"
     shared: bool = False
-    dropout: float = 0.0
+    dropout: Annotated[float, SHARE] = 0.0
     windows: bool = False
 
     def __post_init__(self) -> None:
-        check_settings("the adapter", self, {"kind": one_of("linear", "mlp", "none"), "dropout": SHARE})
+        check_settings("the adapter", self)
         if self.kind == "none" and not self.windows:
             raise UsageError(
                 "The setting kind of the adapter is 'none', which changes nothing without windows; set windows to "

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenreel.similarity.pooling import masked_mean
+from evenreel.similarity.interaction import masked_mean
 from evenreel.types import OnScreen, RoleGraph, Shown, TextFeatures, VideoFeatures
 
 Batch = TypeVar("Batch", "TextBatch", "VideoBatch")

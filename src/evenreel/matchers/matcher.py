@@ -12,11 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from evenreel.config import Allowed
 from evenreel.errors import UsageError
 from evenreel.losses import info_nce
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, row_lengths
 from evenreel.similarity.interaction import lengths
 from evenreel.types import RoleGraph, TextFeatures, VideoFeatures
+
+TEXT_OR_NONE = Allowed("text or null", lambda value: value is None or (isinstance(value, str) and bool(value)))
 
 
 class Limits(NamedTuple):
@@ -46,7 +49,7 @@ class Limits(NamedTuple):
 class Matcher(Protocol):
     """Retrieval model: a `torch.nn.Module` that encodes captions and videos to states and scores pairs of them.
 
-    States are named tuples of tensors (`evenreel.similarity.states`). In evaluation mode nothing is random: equal
+    States are named tuples of tensors (`evenreel.similarity.tiles`). In evaluation mode nothing is random: equal
     states give equal scores, whatever the tile they are scored in. `score` works in chunks of its own where a pair
     needs more than a number at a time: beside the states and at most `evenreel.similarity.tiles.PAIR_BYTES` a pair it
     takes no more than `CHUNK_BYTES`, whatever it is given.
@@ -135,17 +138,11 @@ class Coarse(Protocol):
 
 
 class LearnedFrom(NamedTuple):
-    """Training data from which settings of a matcher, such as its vocabulary, may be completed.
+    """Training data from which settings of a matcher, such as its vocabulary, may be completed."""
 
-    Attributes:
-        graphs: role graphs of the captions; empty where no matcher reads them (`Limits.graphs`).
-        texts: texts of the captions.
-        weights_hash: hash of the encoder's weights; None where it is not known.
-    """
-
-    graphs: Sequence[RoleGraph] = ()
-    texts: Sequence[str] = ()
-    weights_hash: str | None = None
+    graphs: Sequence[RoleGraph] = ()  # role graphs of the captions; empty where no matcher reads them (`Limits.graphs`)
+    texts: Sequence[str] = ()  # texts of the captions
+    weights_hash: str | None = None  # hash of the encoder's weights; None where it is not known
 
 
 Fit = Callable[[Mapping[str, Any], LearnedFrom], dict[str, Any]]
@@ -278,23 +275,14 @@ def cut(items: Tensor, mask: Tensor, limit: int, names: tuple[str, str], counted
 
 
 def check_lengths(matcher: Matcher, texts: TextFeatures, videos: VideoFeatures) -> None:
-    """Check that no caption or video is too long for a matcher, before any of them is encoded.
-
-    Raises:
-        UsageError: one is too long (the message has the longest of all), or captions lack what the matcher reads:
-            features of a text tower, or role graphs.
-    """
+    """Check that no caption or video is too long for a matcher, before any of them is encoded."""
     _check_read(matcher, texts)
     check_words(matcher, texts.word_mask)
     check_frames(matcher, videos.frame_mask, None if videos.on_screen is None else videos.on_screen.mask)
 
 
 def check_words(matcher: Matcher, word_mask: NDArray[np.bool_]) -> None:
-    """Check that no caption is too long for a matcher, by the mask of words (Q, W); role graphs are not checked.
-
-    Raises:
-        UsageError: one is.
-    """
+    """Check that no caption is too long for a matcher, by the mask of words (Q, W); role graphs are not checked."""
     limit = None if matcher.limits.graphs else matcher.limits.words
     most = int(row_lengths(word_mask).max(initial=0))
     if limit is not None and most > limit:
@@ -302,11 +290,7 @@ def check_words(matcher: Matcher, word_mask: NDArray[np.bool_]) -> None:
 
 
 def check_frames(matcher: Matcher, frame_mask: NDArray[np.bool_], window_mask: NDArray[np.bool_] | None = None) -> None:
-    """Check that no video is too long for a matcher, by the masks of frames (V, T) and of windows (V, O).
-
-    Raises:
-        UsageError: one is.
-    """
+    """Check that no video is too long for a matcher, by the masks of frames (V, T) and of windows (V, O)."""
     limit = matcher.limits.frames
     among = matcher.limits.windows and window_mask is not None
     counts = frame_mask.sum(1) + window_mask.sum(1) if among and window_mask is not None else row_lengths(frame_mask)
@@ -322,10 +306,6 @@ def check_texts(matcher: Matcher, texts: TextBatch) -> None:
     """Check that a matcher can score captions: they have words, and features are finite and of its length.
 
     Where the matcher reads their role graphs, features of words and sentences are not checked.
-
-    Raises:
-        UsageError: a caption has no word, a feature is not finite, features have another length than the matcher's, or
-            captions lack what it reads: features of a text tower, or role graphs.
     """
     _check_read(matcher, texts)
     if matcher.limits.graphs:
@@ -338,11 +318,7 @@ def check_texts(matcher: Matcher, texts: TextBatch) -> None:
 
 
 def check_videos(matcher: Matcher, videos: VideoBatch) -> None:
-    """Check that a matcher can score videos: they have frames, and features are finite and of its length.
-
-    Raises:
-        UsageError: a video has no frame, a feature is not finite, or features have another length than the matcher's.
-    """
+    """Check that a matcher can score videos: they have frames, and features are finite and of its length."""
     _check_dimension(matcher, videos.frames, "frames")
     _check_rows(videos.frame_mask.any(1), videos.ids, "The video {} has no frame; leave it out.")
     finite = videos.frames.isfinite().flatten(1).all(1)
@@ -385,3 +361,12 @@ def _too_long(most: int, limit: int, names: tuple[str, str], counted: str = "") 
         f"A {row} has {most} {counted or parts}, but this matcher was built for {limit} at most; "
         f"use fewer {counted or parts}, or train with max_{parts}={most} or more."
     )
+
+
+def check_heads(dimension: int, heads: int) -> None:
+    """Check that D is a multiple of the number of attention heads."""
+    if dimension % heads:
+        raise UsageError(
+            f"Features of length {dimension} cannot be split among {heads} attention heads; "
+            f"choose a number of heads that divides {dimension}."
+        )

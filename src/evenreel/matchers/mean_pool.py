@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from torch import Tensor
 from torch.nn import functional as F
@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from evenreel.config import ABOVE_0, check_settings
 from evenreel.matchers.batches import TextBatch, VideoBatch
 from evenreel.matchers.matcher import ContrastiveMatcher, Entry, Limits, logit_scale_at
-from evenreel.similarity.pooling import masked_mean
+from evenreel.similarity.interaction import masked_mean
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class MeanPoolSettings:
         temperature: temperature of the loss at the start of training; CLIP's ends at 0.01.
     """
 
-    temperature: float = 0.01
+    temperature: Annotated[float, ABOVE_0] = 0.01
 
     def __post_init__(self) -> None:
-        check_settings("mean_pool", self, {"temperature": ABOVE_0})
+        check_settings("mean_pool", self)
 
 
 class PooledVectors(NamedTuple):

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evenreel.checkpoint import About, Pretrained, load_matcher, named_matcher
-from evenreel.checkpoint.loading import checkpoint_folder
-from evenreel.checkpoint.named import names_no_checkpoint
+from evenreel.checkpoint.folder import checkpoint_folder, names_no_checkpoint
 from evenreel.checkpoint.records import ENCODER
 from evenreel.config import DEFAULT_MODEL
 from evenreel.encoders.loading import LoadedEncoder, load_encoder

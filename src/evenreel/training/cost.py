@@ -24,7 +24,7 @@ from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch
 from evenreel.matchers.matcher import LearnedFrom, Matcher
 from evenreel.media import parse_rule
-from evenreel.similarity.states import mapped, row_bytes, take_rows, tensors_of
+from evenreel.similarity.tiles import mapped, row_bytes, take_rows, tensors_of
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.specs import spec_of
 from evenreel.types import OnScreen, RoleGraph, RoleNode

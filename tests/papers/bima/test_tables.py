@@ -16,7 +16,7 @@ from evenreel.checkpoint.architecture import uses_in
 from evenreel.corpus import select
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
-from evenreel.language.scene_dictionary import SceneDictionary, given
+from evenreel.language.scene_elements import SceneDictionary, given
 from evenreel.papers import part_of, run_study
 from evenreel.papers.bima.measures import T2V
 from evenreel.papers.bima.parts import FOLDS, predicted, told_apart

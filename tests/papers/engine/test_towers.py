@@ -20,7 +20,7 @@ from evenreel.corpus import load_corpus, make_corpus, save_corpus, save_texts, s
 from evenreel.encoders import load_encoder
 from evenreel.evaluation import load_scores
 from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
-from evenreel.language.scene_dictionary import given
+from evenreel.language.scene_elements import given
 from evenreel.papers import STUDIES, TrainingSettings, study_recipe
 from evenreel.papers.engine.fine_tuning import FineTuned
 from evenreel.papers.engine.reading import load_study_inputs

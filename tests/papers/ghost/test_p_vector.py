@@ -174,7 +174,7 @@ def test_models_are_compared_on_the_clips_that_the_settings_name(corpus: Corpus)
 
 
 @pytest.mark.parametrize(
-    ("name", "kept"), [("wti", "vectors and mask"), ("x_clip", "frames and"), ("t_mass", "keys and values")]
+    ("name", "kept"), [("wti", "vectors and mask"), ("x_clip", "frames and"), ("t_mass", "frames and attended")]
 )
 def test_matchers_that_keep_more_than_a_vector(name: str, kept: str) -> None:
     with pytest.raises(

@@ -15,7 +15,7 @@ from evenreel.corpus import make_corpus
 from evenreel.errors import UsageError
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.adapter import AdapterSettings
-from evenreel.matchers.tcd.settings import PRINTED
+from evenreel.matchers.tcd import PRINTED
 from evenreel.papers import STUDIES, run_study
 from evenreel.papers.engine.recalls import BOTH, ends_of, named, recall_figures
 from evenreel.papers.engine.variants import Variants

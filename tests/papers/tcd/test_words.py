@@ -23,7 +23,7 @@ from evenreel.papers.engine.material import Looking
 from evenreel.papers.tcd import cost as tcd_cost
 from evenreel.papers.tcd.tokens import token_counts
 from evenreel.report.page import audit_page, render
-from evenreel.similarity.states import Encoded
+from evenreel.similarity.tiles import Encoded
 from evenreel.types import OnScreen, Pixels, TextFeatures, TextTrack, VideoFeatures
 from tests.papers.every_input import EveryInput, EverySetting
 from tests.papers.signs import BOX, DIMENSION, WINDOWS, quick_settings, sign_material, with_words

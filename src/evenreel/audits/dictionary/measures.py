@@ -21,8 +21,7 @@ from evenreel.evaluation.metrics import parse_metrics
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import percentile_ends, resampled_weights
 from evenreel.features.scene_elements import EmbeddedDictionary, TopElements
-from evenreel.language.scene_dictionary import SceneDictionary
-from evenreel.language.scene_elements import Elements, plain_activity, plain_entity
+from evenreel.language.scene_elements import Elements, SceneDictionary, plain_activity, plain_entity
 from evenreel.progress import Progress
 from evenreel.types import NO_NOTES, Corpus, FloatArray, ScoreNotes
 

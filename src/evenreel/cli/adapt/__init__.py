@@ -158,7 +158,7 @@ def adapt(
 
 def _check_places(checkpoint: str, files: AdaptFiles) -> None:
     """Refuse, before anything is learned, places that nothing can be written to."""
-    from evenreel.checkpoint.saving import check_free
+    from evenreel.checkpoint.folder import check_free
     from evenreel.cli.evaluate.files import check_place
 
     if files.out is not None:

@@ -99,7 +99,7 @@ def read_corpus(
 
     `folders` are those of its features, and of features by the matcher's towers before their training.
     """
-    from evenreel.cli.elements.sources import text_tower
+    from evenreel.cli.elements import text_tower
     from evenreel.corpus import load_corpus, select
 
     (folder, pretrained), (features, pretrained_features) = named, folders

@@ -76,7 +76,7 @@ class CaptionReading:
         if not self._has_bias:
             return nullcontext()
         from evenreel.checkpoint.architecture import module
-        from evenreel.matchers.bima.matcher import Bima, Reading, captions_read
+        from evenreel.matchers.bima import Bima, Reading, captions_read
 
         network = module(pretrained.matcher)
         if not any(isinstance(part, Bima) and part.bias is not None for part in network.modules()):

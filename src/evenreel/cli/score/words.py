@@ -124,9 +124,9 @@ def _by_bm25(corpus: Corpus, features: Path, options: WordOptions, changes: Word
 
 
 def _by_windows(corpus: Corpus, features: Path, options: WordOptions, changes: WordChanges) -> tuple[Scores, Scored]:
-    from evenreel.checkpoint.word_changes import changed_words
+    from evenreel.checkpoint.corpus_features import changed_words
     from evenreel.features import find_clips, load_text_features
-    from evenreel.similarity.windows import window_scores
+    from evenreel.features.windows import window_scores
 
     clips = find_clips(features, corpus, rule=options.rule, words=cast("Words | None", options.words), windows=True)
     videos, aside = clips.load()

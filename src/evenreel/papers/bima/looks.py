@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from evenreel.encoders.loading import LoadedEncoder
 from evenreel.matchers.adapter import Adapted
 from evenreel.matchers.batches import VideoBatch, pretrained_mean_of, to_device, video_batch
-from evenreel.matchers.bima.matcher import Bima
+from evenreel.matchers.bima import Bima
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.papers.engine.material import CorpusPart, Looking, Model, texts_of

@@ -20,7 +20,7 @@ from evenreel.adaptation.stream import taken
 from evenreel.checkpoint.architecture import module
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
-from evenreel.matchers.bima.matcher import Reading, captions_read
+from evenreel.matchers.bima import Reading, captions_read
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import encode_texts
 from evenreel.papers.bima.variants import BIMA as WHOLE

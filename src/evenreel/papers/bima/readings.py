@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evenreel.checkpoint.architecture import module
 from evenreel.evaluation import Interval
 from evenreel.evaluation.intervals import over_seeds
-from evenreel.matchers.bima.matcher import Reading, captions_read
+from evenreel.matchers.bima import Reading, captions_read
 from evenreel.papers.bima.measures import ENDS, MAIN, RECALLS, T2V
 from evenreel.papers.bima.variants import ALPHAS, only_bima
 from evenreel.papers.engine.findings import Findings, effect_of, figure_table, shown

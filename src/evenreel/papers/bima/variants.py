@@ -9,7 +9,7 @@ from typing import Any
 
 from evenreel.errors import UsageError
 from evenreel.features.scene_elements import load_dictionary, load_embedded
-from evenreel.matchers.bima.settings import BimaSettings
+from evenreel.matchers.bima import BimaSettings
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.variants import Variant, Variants, beside, changed, from_the_start

@@ -13,7 +13,7 @@ from evenreel.adaptation.prepared import load_prepared
 from evenreel.adaptation.stream import EncodeTexts, text_reader, zero_shot
 from evenreel.checkpoint import Pretrained, checkpoint_folder, load_features_for, load_matcher
 from evenreel.checkpoint.architecture import encodings
-from evenreel.checkpoint.named import named_matcher, names_no_checkpoint
+from evenreel.checkpoint.folder import named_matcher, names_no_checkpoint
 from evenreel.config import MediaLimits
 from evenreel.corpus import load_corpus, select
 from evenreel.encoders import load_encoder

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from evenreel.checkpoint.word_changes import changed_texts, changed_words
+from evenreel.checkpoint.corpus_features import changed_texts, changed_words
 from evenreel.features import FoundClips, StoredClips
 from evenreel.features.windows import EMPTY, TEMPLATE
 from evenreel.features.word_changes import WordChanges, changed_signs

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from evenreel.matchers import Matcher
-    from evenreel.similarity.states import Encoded
+    from evenreel.similarity.tiles import Encoded
 
 Array = NDArray[Any]
 
@@ -335,7 +335,7 @@ def alike(p: Array) -> Alike:
 
 
 def _single(encoded: Encoded, what: str) -> EmbeddingTable:
-    from evenreel.similarity.states import tensors_of
+    from evenreel.similarity.tiles import tensors_of
 
     tensors = list(tensors_of(encoded.state))
     if len(tensors) != 1 or tensors[0].dim() != 2:

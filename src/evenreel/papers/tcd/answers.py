@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evenreel.matchers.scoring import encode_texts, encode_videos
-from evenreel.matchers.shortlists import score_with_parts
+from evenreel.matchers.scoring import encode_texts, encode_videos, score_with_parts
 from evenreel.papers.engine.answers import alike, answer, asked, chosen, notices_of_shown, shares_first
 from evenreel.papers.engine.findings import Findings
 from evenreel.papers.engine.inputs import TextPictureInputs

@@ -28,8 +28,7 @@ from evenreel.papers.tcd.tokens import pairs_of_tokens, token_counts
 from evenreel.papers.tcd.variants import BASES, TCD, WINDOWS, tcd_of, with_windows
 from evenreel.progress import Progress
 from evenreel.report.result import AuditTable, Cell, interval_cells, interval_columns
-from evenreel.similarity.states import move
-from evenreel.similarity.tiles import evaluating
+from evenreel.similarity.tiles import evaluating, move
 from evenreel.training.cost import Cost, Shape, recipe_cost
 from evenreel.training.data.examples import TrainingInputs
 from evenreel.training.recipe.recipe import Recipe

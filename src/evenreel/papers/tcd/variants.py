@@ -8,7 +8,7 @@ from typing import Any
 from evenreel.errors import UsageError
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.adapter import AdapterSettings
-from evenreel.matchers.tcd.settings import PRINTED, TcdSettings
+from evenreel.matchers.tcd import PRINTED, TcdSettings
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.settings import TrainingSettings

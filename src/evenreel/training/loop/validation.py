@@ -14,8 +14,7 @@ from evenreel.arrays import Indices
 from evenreel.evaluation.measure import evaluate
 from evenreel.evaluation.metrics import parse_metric, parse_metrics
 from evenreel.evaluation.settings import EvaluationSettings
-from evenreel.similarity.states import Encoded, gather_rows
-from evenreel.similarity.tiles import MatcherScores, evaluating
+from evenreel.similarity.tiles import Encoded, MatcherScores, evaluating, gather_rows
 from evenreel.training.data.examples import (
     BatchLoader,
     Texts,

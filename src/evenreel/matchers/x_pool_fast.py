@@ -14,23 +14,18 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from evenreel.similarity.states import chunks_of, joined_chunks, row_count
+from evenreel.similarity.tiles import chunks_of, joined_chunks, row_count
 
 CHUNK_NUMBERS = 2**19
 """Attention weights of a chunk: a handful of tables of 4 MiB stay in a processor's cache."""
 
 
 class AttendingTexts(NamedTuple):
-    """Captions that frames are pooled for (X-Pool).
+    """Captions that frames are pooled for (X-Pool)."""
 
-    Attributes:
-        query: (Q, D) attention queries, divided by the temperature.
-        target: (Q, D) unit vectors that pooled videos are compared with.
-        constants: (Q, 2) products of `target` with the two rows that all videos have in common (see `pooled_cosines`).
-    """
-
-    query: Tensor
-    target: Tensor
+    query: Tensor  # (Q, D) attention queries, divided by the temperature
+    target: Tensor  # (Q, D) unit vectors that pooled videos are compared with
+    # (Q, 2) products of `target` with the two rows that all videos have in common (see `pooled_cosines`)
     constants: Tensor
 
 
@@ -38,40 +33,20 @@ class AttendedVideos(NamedTuple):
     """Videos whose frames captions attend to (X-Pool).
 
     Gram matrices are in double precision, since differences between them are small.
-
-    Attributes:
-        keys: (V, F, D) attention keys of the frames.
-        values: (V, F, D) the rows x_f.
-        mask: (V, F) True = real.
-        first: (V, F, F) Gram matrices for the variance of the first layer normalisation.
-        second: (V, 1 + F, 1 + F) for that of the second; the row that all videos share comes first.
     """
 
-    keys: Tensor
-    values: Tensor
-    mask: Tensor
-    first: Tensor
-    second: Tensor
+    keys: Tensor  # (V, F, D) attention keys of the frames
+    values: Tensor  # (V, F, D) the rows x_f
+    mask: Tensor  # (V, F) True = real
+    first: Tensor  # (V, F, F) Gram matrices for the variance of the first layer normalisation
+    second: Tensor  # (V, 1 + F, 1 + F) for that of the second; the row that all videos share comes first
 
 
 class PooledVideos(NamedTuple):
-    """Videos to be compared with captions by the cosine of their text-conditioned pooling (X-Pool).
+    """Videos to be compared with captions by the cosine of their text-conditioned pooling (X-Pool)."""
 
-    Attributes:
-        keys: (V, F, D) attention keys of the frames.
-        values: (V, F, D) the rows x_f.
-        mask: (V, F) True = real.
-        first: (V, F, F) Gram matrices for the variance of the first layer normalisation.
-        second: (V, 1 + F, 1 + F) for that of the second; the row that all videos share comes first.
-        length: (V, 2 + F, 2 + F) for the length of the pooled vector; the two shared rows come first.
-    """
-
-    keys: Tensor
-    values: Tensor
-    mask: Tensor
-    first: Tensor
-    second: Tensor
-    length: Tensor
+    length: Tensor  # (V, 2 + F, 2 + F) for the length of the pooled vector; the two shared rows come first
+    attended: AttendedVideos
 
 
 def pooled_cosines(texts: AttendingTexts, videos: PooledVideos, epsilon: float) -> Tensor:
@@ -85,7 +60,7 @@ def pooled_cosines(texts: AttendingTexts, videos: PooledVideos, epsilon: float) 
         videos: V videos.
         epsilon: number that a layer normalisation adds to a variance.
     """
-    frames = videos.keys.shape[1]
+    frames = videos.attended.keys.shape[1]
     some_texts = list(chunks_of(texts, CHUNK_NUMBERS // frames))
     some_videos = chunks_of(videos, CHUNK_NUMBERS // (frames * row_count(some_texts[0])))
     return joined_chunks(partial(_cosines, epsilon=epsilon), some_videos, some_texts).T
@@ -107,8 +82,8 @@ def pooled_vectors(query: Tensor, videos: AttendedVideos, common: Tensor, epsilo
 
 def _cosines(videos: PooledVideos, texts: AttendingTexts, epsilon: float) -> Tensor:
     """(v, q) of one chunk."""
-    weights = _weights(texts.query, AttendedVideos(*videos[:-1]), epsilon)
-    along = (weights[:, 1:] * (videos.values @ texts.target.T)).sum(1)
+    weights = _weights(texts.query, videos.attended, epsilon)
+    along = (weights[:, 1:] * (videos.attended.values @ texts.target.T)).sum(1)
     length = _form(videos.length, _after_one(weights)).sqrt()
     of_x_0, of_b = texts.constants.T
     cosines: Tensor = (of_b + weights[:, 0] * of_x_0 + along) / length.clamp(min=torch.finfo(length.dtype).tiny)

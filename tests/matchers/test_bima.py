@@ -6,26 +6,55 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from statistics import pvariance
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
+from torch.distributions import Normal, kl_divergence
 from torch.nn import functional as F
 
 from evenreel.errors import FeaturesError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
-from evenreel.language.scene_dictionary import given
+from evenreel.language import scene_elements
 from evenreel.losses import info_nce
-from evenreel.losses.variational import gaussian_kl, overlap
-from evenreel.matchers import PairBatch, build_matcher
+from evenreel.matchers import PairBatch, bima, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.batches import to_device
-from evenreel.matchers.bima.matcher import Bima, Reading, captions_read
-from evenreel.matchers.bima.settings import with_dictionary_and_words
+from evenreel.matchers.bima import (
+    BEGIN,
+    END,
+    LARGEST_LOG_VARIANCE,
+    SPECIAL,
+    UNKNOWN,
+    BiasHead,
+    Bima,
+    BimaSettings,
+    CaptionDecoder,
+    CaptionWords,
+    Gaussian,
+    Reading,
+    Reduction,
+    Selected,
+    WrittenCaptions,
+    active_units,
+    aggregate,
+    balance,
+    captions_read,
+    gaussian_kl,
+    mean_draw,
+    overlap,
+    select,
+    token_nll,
+    vocabulary_of,
+    with_dictionary_and_words,
+    words_in,
+)
 from evenreel.matchers.matcher import LearnedFrom
-from evenreel.similarity.scene_elements import aggregate
 from tests.matchers.examples import DIMENSION, SETTINGS, captions, disturb, pairs, scores_of, text_rows, videos
 from tests.matchers.test_every_matcher import longer
 
@@ -193,7 +222,7 @@ def test_attention_says_what_frames_look_at() -> None:
 @pytest.mark.parametrize(("g", "fixed"), [("none", 1.0), (0.0, 0.0), (0.7, 0.7)])
 def test_the_weight_of_entities_can_be_fixed(g: Any, fixed: float) -> None:
     adaptive, other = built(), built(g=g)
-    assert (adaptive.scene.settings.g, other.scene.settings.g) == (None, fixed)
+    assert (adaptive.settings.fixed_g, other.settings.fixed_g) == (None, fixed)
     assert not torch.equal(*(one.frames_of(videos(dtype=torch.float64)) for one in (adaptive, other)))
 
 
@@ -404,7 +433,7 @@ def test_it_learns_to_write() -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """What `evenreel elements` writes: four entities and three activities."""
     place = tmp_path_factory.mktemp("elements")
-    dictionary = given(["dog", "ball", "grass", "man"], ["run", "throw", "sleep"])
+    dictionary = scene_elements.given(["dog", "ball", "grass", "man"], ["run", "throw", "sleep"])
     rng = np.random.default_rng(0)
     entities, activities = (rng.standard_normal((count, DIMENSION)).astype(np.float32) for count in (4, 3))
     unit = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (entities, activities)]
@@ -460,7 +489,9 @@ def test_a_folder_that_is_missing_or_of_another_encoder(folder: Path, tmp_path: 
 def test_a_kind_that_is_looked_at_and_lacking_is_told(tmp_path: Path) -> None:
     """Else the row `activities` of a comparison would be `wti` under another name."""
     rows = np.eye(2, DIMENSION, dtype=np.float32)
-    save_embedded(EmbeddedDictionary(given(["dog", "ball"], []), rows, rows[:0], "an encoder", HASH), tmp_path)
+    save_embedded(
+        EmbeddedDictionary(scene_elements.given(["dog", "ball"], []), rows, rows[:0], "an encoder", HASH), tmp_path
+    )
     for hashed in (HASH, None):
         with pytest.raises(UsageError, match="look at activities, and the dictionary in .* has none.*use_activities=f"):
             with_dictionary_and_words({"elements": str(tmp_path), "use_entities": False}, learned(hashed))
@@ -491,3 +522,355 @@ def test_there_have_to_be_words_to_write() -> None:
 def test_a_reading_that_makes_no_sense() -> None:
     with pytest.raises(UsageError, match="The setting alpha of a reading is nan; it must be a number"):
         Reading(alpha=math.nan)
+
+
+# Selection, balance and aggregation of scene elements against loops, and the cases that can be worked by hand
+
+
+def unit(*shape: int, seed: int = 0) -> Tensor:
+    return F.normalize(torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).double(), dim=-1)
+
+
+def chosen(entities: Tensor, activities: Tensor) -> Selected:
+    none = torch.zeros(entities.shape[:2], dtype=torch.int64)
+    return Selected(entities, activities, none, none)
+
+
+def cosine(one: Tensor, other: Tensor) -> float:
+    return float(one @ other) / math.sqrt(float(one @ one) * float(other @ other))
+
+
+def slow_nearest(seen: Tensor, phrases: Tensor, count: int) -> list[int]:
+    scores = [(-cosine(seen, phrase), place) for place, phrase in enumerate(phrases)]
+    return [place for _, place in sorted(scores)[:count]]
+
+
+@given(
+    videos=st.integers(1, 4),
+    entities=st.integers(0, 6),
+    activities=st.integers(1, 6),
+    kappa=st.integers(1, 7),
+    seed=st.integers(0, 99),
+)
+def test_the_nearest_phrases_in_order(videos: int, entities: int, activities: int, kappa: int, seed: int) -> None:
+    seen = 3 * unit(videos, 5, seed=seed)
+    phrases = unit(entities, 5, seed=seed + 1), unit(activities, 5, seed=seed + 2)
+    count = min([kappa, activities, *([entities] if entities else [])])
+    found = select(seen, *phrases, kappa)
+    for row in range(videos):
+        for table, places, vectors in zip(phrases, found[2:], found[:2], strict=True):
+            expected = slow_nearest(seen[row], table, count)
+            assert places[row].tolist() == expected
+            assert torch.equal(vectors[row], table[expected])
+
+
+def test_equal_phrases_stand_in_the_order_of_the_dictionary() -> None:
+    up, right = torch.eye(2)
+    assert select(up[None], torch.stack([right, up, up, up]), up[None].expand(4, 2), 3).entity_places.tolist() == [
+        [1, 2, 3]
+    ]
+
+
+def test_nothing_learns_through_selection_and_autocast_leaves_it_alone() -> None:
+    seen = unit(3, 8).float().requires_grad_()
+    tables = unit(50, 8, seed=1).float(), unit(40, 8, seed=2).float()
+    plain = select(seen, *tables, 5)
+    assert not plain.entities.requires_grad
+    with torch.autocast("cpu", torch.bfloat16):
+        for one, other in zip(select(seen, *tables, 5), plain, strict=True):
+            assert torch.equal(one, other)
+
+
+@given(seed=st.integers(0, 999), kappa=st.integers(1, 5))
+def test_balance_as_equation_4_says(seed: int, kappa: int) -> None:
+    entities, activities = 2 * unit(3, kappa, 4, seed=seed), unit(3, kappa, 4, seed=seed + 1)
+    found = balance(entities, activities)
+    for row in range(3):
+        best = [max(cosine(one, other) for other in entities[row]) for one in activities[row]]
+        assert found[row].item() == pytest.approx(1 - sum(best) / kappa, abs=1e-12)
+        assert -1e-12 <= found[row] <= 2 + 1e-12
+
+
+def test_like_elements_count_once_unlike_ones_twice_opposite_ones_for_nothing() -> None:
+    """The hand-worked cases: g of 0, 1 and 2."""
+    same = torch.eye(4).double()[None, :2]
+    across = torch.eye(4).double()[None, 2:]
+    opposite = -same[:, :1]
+    for entities, activities, g in ((same, same, 0.0), (across, same, 1.0), (opposite, same[:, :1], 2.0)):
+        assert balance(entities, activities).tolist() == [g]
+        torch.testing.assert_close(aggregate(chosen(entities, activities)), activities + g * entities)
+
+
+def test_elements_of_one_kind_and_with_a_fixed_weight() -> None:
+    entities, activities = unit(2, 3, 4), unit(2, 3, 4, seed=1)
+    none = entities[:, :0]
+    assert torch.equal(aggregate(chosen(entities, none)), entities)
+    assert torch.equal(aggregate(chosen(none, activities)), activities)
+    for g in (0.0, 0.5, 1.0):
+        torch.testing.assert_close(aggregate(chosen(entities, activities), g), activities + g * entities)
+
+
+# The bias of words: its distribution, and draws that repeat
+
+
+def bias(captions: int = 3, words: int = 4, dimension: int = 6) -> Gaussian:
+    make = torch.Generator().manual_seed(0)
+    return Gaussian(*torch.randn(2, captions, words, dimension, generator=make).double())
+
+
+IDS = ("one", "two", "three")
+
+
+def test_it_starts_as_the_prior() -> None:
+    fresh = BiasHead(6, dropout=0.0)(torch.randn(2, 6))
+    assert not fresh.mu.any()
+    assert (fresh.sigma == 1).all()
+
+
+def test_a_variance_stays_a_number() -> None:
+    head = disturb(BiasHead(6, dropout=0.0), size=1e4)
+    found = head(torch.randn(50, 6)).log_variance
+    assert found.abs().max() == LARGEST_LOG_VARIANCE
+
+
+def test_a_draw_is_its_mean_and_noise_of_its_spread() -> None:
+    own = bias()
+    torch.manual_seed(5)
+    drawn = own.draw()
+    torch.manual_seed(5)
+    noise = torch.randn(3, 4, 6, dtype=torch.float64)
+    torch.testing.assert_close(drawn, own.mu + (own.log_variance / 2).exp() * noise)
+
+
+def test_draws_are_the_caption_s_own() -> None:
+    """Whatever captions stand beside it, in whatever order, and however far they are padded."""
+    own = bias()
+    drawn = mean_draw(own, IDS, draws=3, seed=1)
+    turned = mean_draw(Gaussian(*(tensor.flip(0) for tensor in own)), IDS[::-1], 3, 1)
+    assert torch.equal(turned.flip(0), drawn)
+    short = mean_draw(Gaussian(*(tensor[1:2, :2] for tensor in own)), IDS[1:2], 3, 1)
+    assert torch.equal(short[0], drawn[1, :2])
+    assert not torch.equal(mean_draw(own, IDS, 3, 2), drawn)
+    noise = (drawn - own.mu) / own.sigma
+    assert not torch.isclose(noise[0], noise[1]).any()
+
+
+@pytest.mark.parametrize("draws", [1, 9])
+def test_the_mean_of_n_draws_is_n_times_less_noisy(draws: int) -> None:
+    plain = Gaussian(torch.zeros(1, 40, 50), torch.zeros(1, 40, 50))
+    noise = mean_draw(plain, ("one",), draws, seed=0)
+    assert noise.mean().abs() < 0.1
+    assert noise.var().item() == pytest.approx(1 / draws, rel=0.1)
+
+
+# Captions as numbers: which words, in which order, and where they end
+
+
+def test_the_vocabulary_is_that_of_the_captions_by_frequency() -> None:
+    captions = ["A dog runs.", "a cat, a dog", "Runs"]
+    assert vocabulary_of(captions, most=9) == ("a", "dog", "runs", ",", ".", "cat")
+    assert vocabulary_of(captions, most=9, least=2) == ("a", "dog", "runs")
+    assert vocabulary_of(captions, most=2) == ("a", "dog")
+    assert vocabulary_of([], most=2) == ()
+
+
+def test_captions_begin_and_end() -> None:
+    words = CaptionWords(("a", "dog"))
+    written = words.written(["A DOG", "", "a red dog!"], most=9)
+    a, dog = SPECIAL, SPECIAL + 1
+    assert written.words[0][written.mask[0]].tolist() == [a, dog, END]
+    assert written.before[0][written.mask[0]].tolist() == [BEGIN, a, dog]
+    assert written.words[1][written.mask[1]].tolist() == [END]
+    assert written.words[2][written.mask[2]].tolist() == [a, UNKNOWN, dog, UNKNOWN, END]
+    assert len(words) == SPECIAL + 2
+
+
+@given(st.lists(st.text("ab c.", max_size=12), min_size=1, max_size=4), st.integers(1, 8))
+def test_what_is_written_is_the_caption(captions: list[str], most: int) -> None:
+    """What follows each word is the next; a caption that is cut does not end."""
+    vocabulary = vocabulary_of(captions, most=99)
+    written = CaptionWords(vocabulary).written(captions, most)
+    assert written.words.shape[1] <= most
+    for row, caption in enumerate(captions):
+        whole = [*(SPECIAL + vocabulary.index(word) for word in words_in(caption)), END]
+        after, before = (tensor[row][written.mask[row]].tolist() for tensor in (written.words, written.before))
+        assert after == whole[:most]
+        assert before == [BEGIN, *whole][: len(after)]
+
+
+# The decoder sees what was written before and all that it writes from, and no more
+
+
+CAPTION_DECODER_SETTINGS = BimaSettings(max_words=6, heads=2)
+
+
+@pytest.fixture(scope="module")
+def decoder() -> Any:
+    torch.manual_seed(0)
+    return disturb(CaptionDecoder(DIMENSION, 9, CAPTION_DECODER_SETTINGS)).double().eval()
+
+
+def source(seed: int = 0) -> tuple[Tensor, Tensor]:
+    vectors = torch.randn(2, 3, DIMENSION, generator=torch.Generator().manual_seed(seed)).double()
+    return vectors, torch.tensor([[True, True, True], [True, False, False]])
+
+
+@torch.no_grad()
+def test_a_later_word_changes_no_earlier_state(decoder: Any) -> None:
+    before = torch.tensor([[0, 3, 4, 5], [0, 6, 7, 8]])
+    states = decoder(before, *source())
+    for place in range(1, 4):
+        other = before.clone()
+        other[:, place:] = 2
+        changed = decoder(other, *source())
+        torch.testing.assert_close(changed[:, :place], states[:, :place], atol=1e-12, rtol=0)
+        assert (changed[:, place] - states[:, place]).abs().max() > 1e-3
+
+
+@torch.no_grad()
+def test_padding_of_the_source_takes_no_part(decoder: Any) -> None:
+    before = torch.tensor([[0, 3], [0, 6]])
+    vectors, mask = source()
+    junk = torch.where(mask[..., None], vectors, 100.0)
+    torch.testing.assert_close(decoder(before, junk, mask), decoder(before, vectors, mask), atol=1e-12, rtol=0)
+    turned = vectors.clone()
+    turned[0, 2] = -turned[0, 2]
+    assert (decoder(before, turned, mask) - decoder(before, vectors, mask))[0].abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@torch.no_grad()
+def test_captions_word_by_word(decoder: Any, reduction: Reduction) -> None:
+    """Each caption alone, cut after every word, without padding."""
+    before, after = torch.tensor([[0, 3, 4], [0, 5, 1]]), torch.tensor([[3, 4, 1], [5, 1, 1]])
+    lengths, (vectors, mask) = (3, 2), source()
+    written = WrittenCaptions(before, after, torch.arange(3) < torch.tensor(lengths)[:, None])
+    rows = []
+    for row, length in enumerate(lengths):
+        costs = []
+        for place in range(length):
+            seen = vectors[row : row + 1, mask[row]]
+            state = decoder(before[row : row + 1, : place + 1], seen, torch.ones(seen.shape[:2], dtype=torch.bool))
+            logits = decoder.words.weight @ state[0, -1]
+            costs.append(math.log(sum(math.exp(float(one)) for one in logits)) - float(logits[after[row, place]]))
+        rows.append(sum(costs) / (length if reduction == "mean" else 1))
+    assert decoder.nll(written, vectors, mask, reduction).item() == pytest.approx(sum(rows) / 2, abs=1e-5)
+
+
+def test_at_the_start_it_knows_next_to_nothing() -> None:
+    """Nor does it write the word again that it has just read."""
+    torch.manual_seed(0)
+    fresh = CaptionDecoder(64, 50, BimaSettings(max_words=6))
+    numbers = torch.randint(50, (8, 6))
+    vectors, mask = torch.randn(8, 4, 64), torch.ones(8, 4, dtype=torch.bool)
+    cost = fresh.nll(WrittenCaptions(numbers, numbers, torch.ones(8, 6, dtype=torch.bool)), vectors, mask, "mean")
+    assert cost.item() == pytest.approx(math.log(50), abs=0.5)
+
+
+# The divergence and the likelihood of words against loops over captions, tokens and numbers
+
+
+lengths = st.lists(st.integers(1, 4), min_size=1, max_size=4)
+reductions = st.sampled_from(["mean", "sum"])
+
+
+def random(*shape: int, seed: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def real(counts: list[int], room: int = 1) -> Tensor:
+    """A mask of so many tokens a row, and some room."""
+    return torch.arange(max(counts) + room) < torch.tensor(counts)[:, None]
+
+
+def by_loops(costs: list[list[float]], reduction: Reduction) -> float:
+    rows = [sum(row) / (len(row) if reduction == "mean" else 1) for row in costs]
+    return sum(rows) / len(rows)
+
+
+@given(counts=lengths, seed=st.integers(0, 999), reduction=reductions, free=st.sampled_from([0.0, 3.0]))
+def test_divergence_against_the_library_of_distributions(
+    counts: list[int], seed: int, reduction: Reduction, free: float
+) -> None:
+    mask = real(counts)
+    mu, log_variance = random(*mask.shape, 5, seed=seed), random(*mask.shape, 5, seed=seed + 1)
+    own, prior = Normal(mu, (0.5 * log_variance).exp()), Normal(torch.zeros(5), torch.ones(5))
+    each = kl_divergence(own, prior)
+    costs = [[max(free, sum(each[row, token].tolist())) for token in range(count)] for row, count in enumerate(counts)]
+    found = gaussian_kl(mu, log_variance, mask, reduction, free)
+    assert found.item() == pytest.approx(by_loops(costs, reduction), rel=1e-5)
+
+
+def test_the_prior_itself_costs_nothing() -> None:
+    assert gaussian_kl(torch.zeros(2, 3, 4), torch.zeros(2, 3, 4), real([3, 1], 0)).item() == 0
+
+
+def test_what_is_free_has_no_slope() -> None:
+    mu = torch.tensor([[[0.1, 0.0], [9.0, 0.0]]], requires_grad=True)
+    gaussian_kl(mu, torch.zeros(1, 2, 2), real([2], 0), free_nats=1.0).backward()
+    assert mu.grad is not None
+    assert mu.grad.flatten().tolist() == [0.0, 0.0, 4.5, 0.0]
+
+
+@given(counts=lengths, seed=st.integers(0, 99), least=st.sampled_from([0.01, 1.0]))
+def test_active_numbers_against_a_loop(counts: list[int], seed: int, least: float) -> None:
+    mask = real(counts)
+    mu = random(*mask.shape, 6, seed=seed) * torch.linspace(0, 2, 6)
+    mu[~mask] = 1e3
+    columns = torch.stack([mu[row, place] for row, count in enumerate(counts) for place in range(count)]).T.tolist()
+    assert active_units(mu, mask, least).item() == sum(pvariance(column) > least for column in columns)
+
+
+def slow_nll(states: Tensor, words: Tensor, targets: Tensor, counts: list[int]) -> list[list[float]]:
+    def cost(state: Tensor, target: int) -> float:
+        raised = [math.exp(float(state @ word)) for word in words]
+        return -math.log(raised[target] / sum(raised))
+
+    return [
+        [cost(states[row, place], int(targets[row, place])) for place in range(count)]
+        for row, count in enumerate(counts)
+    ]
+
+
+@given(counts=lengths, seed=st.integers(0, 999), reduction=reductions)
+def test_likelihood_against_loops(counts: list[int], seed: int, reduction: Reduction) -> None:
+    mask = real(counts)
+    states, words = random(*mask.shape, 5, seed=seed), random(7, 5, seed=seed + 1)
+    targets = torch.randint(7, mask.shape, generator=torch.Generator().manual_seed(seed))
+    expected = by_loops(slow_nll(states, words, targets, counts), reduction)
+    assert token_nll(states, words, targets, mask, reduction).item() == pytest.approx(expected, rel=1e-4)
+    states[~mask] = 1e30
+    assert token_nll(states, words, targets, mask, reduction).item() == pytest.approx(expected, rel=1e-4)
+
+
+def test_chunks_give_the_value_and_the_slopes_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    mask, targets = real([4, 2, 3]), torch.arange(15).view(3, 5) % 7
+    results = []
+    for most in (bima.LOGIT_BYTES, 2 * 4 * 7):  # all at once, and two tokens at a time
+        monkeypatch.setattr(bima, "LOGIT_BYTES", most)
+        states, words = (random(*shape, seed=1).requires_grad_() for shape in ((3, 5, 4), (7, 4)))
+        cost = token_nll(states, words, targets, mask)
+        results.append((cost.detach(), *torch.autograd.grad(cost, (states, words))))
+    for whole, parts in zip(*results, strict=True):
+        torch.testing.assert_close(parts, whole)
+    assert not results[0][1][~mask].any()
+
+
+@given(counts=lengths, seed=st.integers(0, 999))
+def test_overlap_against_a_loop_over_words(counts: list[int], seed: int) -> None:
+    mask = real(counts)
+    content, bias = (random(*mask.shape, 5, seed=seed + one) for one in (0, 1))
+    said, held = (rows[mask].double().numpy() for rows in (content, bias))
+    squares = []
+    for one, other in zip(said - said.mean(0), held - held.mean(0), strict=True):
+        lengths_of = float((one @ one) * (other @ other)) ** 0.5
+        squares.append((float(one @ other) / lengths_of) ** 2 if lengths_of > 1e-9 else 0.0)
+    assert overlap(content, bias, mask).item() == pytest.approx(sum(squares) / len(squares), abs=1e-5)
+
+
+def test_overlap_begins_where_there_is_no_bias_yet() -> None:
+    """The head of the bias begins at zero, and its first step has a gradient that is a number."""
+    content, bias = random(2, 3, 4, seed=0), torch.zeros(2, 3, 4, requires_grad=True)
+    overlap(content, bias, torch.ones(2, 3, dtype=torch.bool)).backward()
+    assert bias.grad is not None
+    assert bias.grad.isfinite().all()
