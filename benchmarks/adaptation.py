@@ -24,14 +24,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evenreel.adaptation.adapted import TestTimeMatcher
+from evenreel.adaptation.adapted import Resources, TestTimeMatcher
 from evenreel.adaptation.run import adapt
-from evenreel.adaptation.settings import AdaptSettings, naive
-from evenreel.adaptation.settings_files import load_settings
 from evenreel.adaptation.stream import QueryStream, taken
-from evenreel.adaptation.titan.causal import CausalCorrection
-from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
-from evenreel.adaptation.titan.pseudo_labels import Resources
+from evenreel.adaptation.titan import AdaptSettings, CounterfactualSettings, load_settings, naive
+from evenreel.adaptation.titan_correction import CausalCorrection
 from evenreel.language import load_tagger
 from evenreel.matchers import build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings

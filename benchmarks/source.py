@@ -7,7 +7,7 @@ seed has a corpus of its own. On features of the built-in encoder the matcher wt
 
 - with a growing share of mirrors in place of real clips: 0 to 80 %, as the paper has it, and 50, 65, 80 and 95 %, which
   are the planted strengths 0, 0.3, 0.6 and 0.9;
-- at strength 0.9 and at a share of 0 with each preset of `evenreel.debias.source.contrast` on top, beside plain
+- at strength 0.9 and at a share of 0 with each preset of `evenreel.debias.source` on top, beside plain
   training.
 
 Every test split has all real clips and all mirrors; a caption is answered by both. Normalized delta MixR is 0 where
@@ -38,7 +38,7 @@ from benchmarks.planted import recipe as planted_recipe
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.paired import measure_source
 from evenreel.corpus import select
-from evenreel.debias.source.contrast import PRESETS
+from evenreel.debias.source import PRESETS
 from evenreel.encoders import load_encoder
 from evenreel.evaluation import Interval
 from evenreel.papers.cells import Figures, Rows, measured

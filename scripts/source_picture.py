@@ -11,7 +11,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from benchmarks.source import BIASED, PLAIN, PREFERENCE, REAL_R1, WIN_RATE, Run, Runs, Training, mean, runs_of
-from evenreel.debias.source.contrast import PRESETS
+from evenreel.debias.source import PRESETS
 from evenreel.papers.cells import known_runs
 from evenreel.report.figures import Panel, share_sweep
 from scripts.planted_pictures import photograph

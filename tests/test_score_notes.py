@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import evenreel
 from evenreel.config import check_scores
 from evenreel.corpus import make_corpus
-from evenreel.debias.source.level import levelled
+from evenreel.debias.source import levelled
 from evenreel.errors import UsageError
 from evenreel.evaluation import load_scores, save_scores
 from evenreel.evaluation.fusion import TwoStage, _System, fuse

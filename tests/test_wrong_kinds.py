@@ -17,7 +17,7 @@ import evenreel
 from evenreel import audits, corpus, evaluation, features
 from evenreel.audits import AuditInputs, AuditSettings
 from evenreel.corpus.counterparts import counterparts
-from evenreel.debias.source.level import levelled, source_levels
+from evenreel.debias.source import levelled, source_levels
 from evenreel.encoders import load_encoder
 from evenreel.errors import EvenreelError
 from evenreel.evaluation import EvaluationSettings

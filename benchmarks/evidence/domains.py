@@ -40,22 +40,25 @@ from benchmarks.evidence.engine import (
 from benchmarks.evidence.rendered import RenderedWorld, admission_rows, plan_of
 from benchmarks.worlds.model import DomainSettings, draw_domains, draw_queries
 from evenreel.adaptation.adapted import TestTimeMatcher
-from evenreel.adaptation.baselines.ttt_flow import FlowSettings
-from evenreel.adaptation.prepared import PreparedSource
-from evenreel.adaptation.preparing import FoundConfounders, PrepareSettings, SourceSplit, confounders_of, prepare
-from evenreel.adaptation.resources import resources_of, text_reader
-from evenreel.adaptation.rotation import alike_groups
+from evenreel.adaptation.baselines import FlowSettings
+from evenreel.adaptation.matching import alike_groups
+from evenreel.adaptation.prepared import (
+    FoundConfounders,
+    PreparedSource,
+    PrepareSettings,
+    SourceSplit,
+    confounders_of,
+    prepare,
+    resources_of,
+)
 from evenreel.adaptation.run import adapt
-from evenreel.adaptation.settings import AdaptSettings, naive
-from evenreel.adaptation.settings_files import load_settings
-from evenreel.adaptation.stream import EncodeTexts, QueryStream, taken
-from evenreel.adaptation.titan.matching import MatchSettings
-from evenreel.adaptation.titan.pseudo_labels import vectors_of
+from evenreel.adaptation.stream import EncodeTexts, QueryStream, caption_vectors, taken, text_reader
+from evenreel.adaptation.titan import AdaptSettings, MatchSettings, load_settings, naive
 from evenreel.encoders import load_encoder
 from evenreel.evaluation.rescoring import hub_memory, nearest_neighbour_norm, querybank_norm, sinkhorn_norm
 from evenreel.features.scene_elements import EmbeddedDictionary, embed
 from evenreel.language import load_tagger
-from evenreel.language.scene_dictionary import packaged
+from evenreel.language.scene_elements import packaged
 from evenreel.language.tokens import Tagged, Tagger, Token
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
@@ -238,7 +241,7 @@ def log_scores(matcher: Matcher, stream: QueryStream, grouped: bool) -> NDArray[
     values = matcher_scores(matcher, stream.texts, stream.videos).block(slice(None), slice(None))
     if not grouped:
         return np.asarray(values)
-    queries = vectors_of(matcher, stream.texts).numpy()
+    queries = caption_vectors(matcher, stream.texts).numpy()
     groups = alike_groups(queries, load_settings("rotation").alike)
     members = (groups == np.arange(groups.max() + 1)[:, None]).astype(queries.dtype)
     return np.asarray(members @ values / np.linalg.norm(members @ queries, axis=1, keepdims=True))

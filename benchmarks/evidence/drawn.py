@@ -69,29 +69,27 @@ from benchmarks.worlds import (
 )
 from benchmarks.worlds.model import FeatureWorld, arc, draw_backgrounds, numbers_of
 from evenreel.adaptation.adapted import TestTimeMatcher
-from evenreel.adaptation.resources import resources_of
+from evenreel.adaptation.prepared import resources_of
 from evenreel.adaptation.run import adapt
-from evenreel.adaptation.settings_files import load_settings
 from evenreel.adaptation.stream import QueryStream
+from evenreel.adaptation.titan import load_settings
 from evenreel.arrays import Indices
 from evenreel.checkpoint.architecture import module
 from evenreel.corpus import make_corpus
 from evenreel.corpus.counterparts import sources_of
-from evenreel.debias.habits import habit_directions, without_directions
-from evenreel.debias.source.contrast import PRESETS
-from evenreel.debias.source.level import levelled, recognised_sources, source_levels
-from evenreel.debias.source.vector import PRESETS as P_PRESETS
-from evenreel.debias.source.vector import caption_vectors, corrected_scores, video_vectors
+from evenreel.debias.habits import HabitRemoval, habit_directions, without_directions
+from evenreel.debias.source import PRESETS, levelled, recognised_sources, source_levels
 from evenreel.debias.trimming import PRESETS as TRIMS
-from evenreel.debias.without_habits import HabitRemoval
 from evenreel.debias.without_length import LengthRemoval
 from evenreel.evaluation.fusion import FusedScores
 from evenreel.features.shards import seal
+from evenreel.features.windows import window_scores
 from evenreel.matchers.adapter import AdapterSettings
-from evenreel.matchers.bima.video import SceneElements
-from evenreel.matchers.tcd.settings import PRINTED as TCD_PRINTED
+from evenreel.matchers.bima import SceneElements
+from evenreel.matchers.tcd import PRINTED as TCD_PRINTED
 from evenreel.papers.cells import Figures
-from evenreel.similarity.windows import window_scores
+from evenreel.papers.ghost.p_vector import PRESETS as P_PRESETS
+from evenreel.papers.ghost.p_vector import caption_vectors, corrected_scores, video_vectors
 from evenreel.training.data.backgrounds import with_backgrounds
 from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.data.pairs import pairs_of

@@ -43,7 +43,7 @@ from benchmarks.planted import BATCH, Sizes, Split, split_of
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.encoders import load_encoder
 from evenreel.language.bm25 import bm25_scores
-from evenreel.matchers.tcd.settings import PRINTED
+from evenreel.matchers.tcd import PRINTED
 from evenreel.papers.cells import Figures
 from evenreel.planted import BIASES, BiasName, PlantedClip, PlantedCorpus, PlantSettings, edited, plan_corpus
 from evenreel.planted.biases import LOOKS, TARGET, Harder

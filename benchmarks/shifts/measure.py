@@ -31,8 +31,7 @@ from benchmarks.evidence.domains import (
 )
 from benchmarks.evidence.engine import BASELINE, Place, Row, Size, Trainings, relevance_of, values_of
 from benchmarks.planted import RULE, Split
-from evenreel.adaptation.settings import naive
-from evenreel.adaptation.settings_files import load_settings
+from evenreel.adaptation.titan import load_settings, naive
 from evenreel.edits.corruptions import CORRUPTIONS, Corrupt, Original
 from evenreel.edits.settings import STRENGTHS
 from evenreel.encoders import load_encoder

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
-from types import GeneratorType
-from typing import Any, NamedTuple
+from types import GeneratorType, MappingProxyType
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from evenreel.documents import brief
 from evenreel.errors import UsageError
@@ -153,12 +154,6 @@ def default_library() -> Path:
 
 # arguments of functions -----------------------------------------------------------------------------------------------
 
-_HOW_SCORES = "give scores with their ids: Scores(values, caption_ids, video_ids), or load_scores(path, corpus)"
-_HOW_CORPUS = (
-    "give a corpus: load_corpus(path) reads one, make_corpus(clips, captions) makes one of two tables, and "
-    "as_corpus(table) of a table of captions with the columns clip_id and text"
-)
-
 
 def check_scores(given: object, name: str = "scores") -> None:
     """Refuse an argument that is no `ScoreBlocks`, or whose ids are no rows of text; `name` is for the message.
@@ -172,7 +167,8 @@ video_ids), or load_scores(path, corpus).
     from evenreel.types import ScoreNotes
 
     if not all(hasattr(given, part) for part in ("caption_ids", "video_ids", "block")):
-        raise UsageError(f"{name} is {described(given)}; {_HOW_SCORES}.")
+        how = "Scores(values, caption_ids, video_ids), or load_scores(path, corpus)"
+        raise UsageError(f"{name} is {described(given)}; give scores with their ids: {how}.")
     about = getattr(given, "about", None)
     if not isinstance(about, ScoreNotes):
         raise UsageError(
@@ -186,7 +182,8 @@ video_ids), or load_scores(path, corpus).
 def check_corpus(given: object, name: str = "corpus") -> None:
     from evenreel.types import Corpus
 
-    check_kind(given, Corpus, name, _HOW_CORPUS)
+    how = "load_corpus(path) reads one, make_corpus(clips, captions) makes one of two tables, and as_corpus(table) of "
+    check_kind(given, Corpus, name, f"give a corpus: {how}a table of captions with the columns clip_id and text")
 
 
 def check_kind(given: object, kind: type | tuple[type, ...], name: str, remedy: str) -> None:
@@ -328,7 +325,6 @@ AT_LEAST_0 = number("of at least 0", lambda value: value >= 0)
 BETWEEN_0_AND_1 = number("between 0 and 1", lambda value: 0 < value < 1)
 ABOVE_0_TO_1 = number("above 0 and at most 1", lambda value: 0 < value <= 1)
 SHARE = number("of at least 0 and below 1", lambda value: 0 <= value < 1)
-TEXT_OR_NONE = Allowed("text or null", lambda value: value is None or (isinstance(value, str) and bool(value)))
 TEXT = Allowed("text", lambda value: isinstance(value, str) and bool(value))
 WORDS = Allowed(
     "a list of words, each once",
@@ -340,17 +336,17 @@ WORDS = Allowed(
 )
 
 
-def check_settings(owner: str, settings: object, allowed: Mapping[str, Allowed]) -> None:
-    for name, values in allowed.items():
+def check_settings(owner: str, settings: object, allowed: Mapping[str, Allowed] = MappingProxyType({})) -> None:
+    """Check settings; a field says what it allows by its type (`bool`, `Literal`, `Annotated[int, whole(1)]`), too."""
+    declared: dict[str, Allowed] = {}
+    with contextlib.suppress(NameError):  # of a type that only type checkers import
+        for name, hint in get_type_hints(type(settings), include_extras=True).items():
+            own = [TRUE_OR_FALSE] if hint is bool else [*getattr(hint, "__metadata__", ())]
+            if get_origin(hint) is Literal and isinstance(get_args(hint)[0], str):
+                own = [one_of(*get_args(hint))]
+            declared.update((name, one) for one in own if isinstance(one, Allowed))
+    for name, values in {**declared, **allowed}.items():
         if not values.holds(given := getattr(settings, name)):
             raise UsageError(
                 f"The setting {name} of {owner} is {' '.join(brief(given).split())}; it must be {values.words}."
             )
-
-
-def check_heads(dimension: int, heads: int) -> None:
-    if dimension % heads:
-        raise UsageError(
-            f"Features of length {dimension} cannot be split among {heads} attention heads; "
-            f"choose a number of heads that divides {dimension}."
-        )

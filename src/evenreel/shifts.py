@@ -16,8 +16,7 @@ import numpy as np
 import polars as pl
 
 from evenreel.checkpoint import Pretrained, load_features_for, load_matcher, named_matcher
-from evenreel.checkpoint.loading import checkpoint_folder
-from evenreel.checkpoint.named import names_no_checkpoint
+from evenreel.checkpoint.folder import checkpoint_folder, names_no_checkpoint
 from evenreel.checkpoint.records import ENCODER
 from evenreel.config import DEFAULT_MODEL
 from evenreel.corpus import load_corpus, select

@@ -12,18 +12,23 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from evenreel.adaptation.adapted import TestTimeMatcher
-from evenreel.adaptation.baselines.ttt import TTTObjective, TTTSettings, source_statistics
-from evenreel.adaptation.drift import Drift, MeanShift
-from evenreel.adaptation.quality import MeanChange, Quality, QualityVerdict, compared
+from evenreel.adaptation.adapted import Resources, TestTimeMatcher
+from evenreel.adaptation.baselines import TTTObjective, TTTSettings, source_statistics
 from evenreel.adaptation.run import adapt
-from evenreel.adaptation.settings import UNSAFE, AdaptSettings, FitSettings, SafetySettings, naive
+from evenreel.adaptation.safety import Drift, MeanChange, MeanShift, Quality, QualityVerdict, compared
 from evenreel.adaptation.stream import QueryStream, joined, taken
-from evenreel.adaptation.titan.causal import CausalSettings
-from evenreel.adaptation.titan.causal_training import new_correction
-from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
-from evenreel.adaptation.titan.matching import MatchSettings
-from evenreel.adaptation.titan.pseudo_labels import QueryWindow, Resources, pseudo_pairs, scored
+from evenreel.adaptation.titan import (
+    UNSAFE,
+    AdaptSettings,
+    CounterfactualSettings,
+    MatchSettings,
+    QueryWindow,
+    SafetySettings,
+    naive,
+    pseudo_pairs,
+    scored,
+)
+from evenreel.adaptation.titan_correction import CausalSettings, FitSettings, new_correction
 from evenreel.errors import UsageError
 from evenreel.language.taggers import PatternTagger
 from evenreel.losses import info_nce

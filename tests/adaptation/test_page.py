@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from evenreel.adaptation.changes import Changes, HubChange, QueryExample
-from evenreel.adaptation.page import adaptation_page
-from evenreel.adaptation.quality import MeanChange, QualityVerdict
-from evenreel.adaptation.report import AdaptationStep, AdaptReport, LabelRank
+from evenreel.adaptation.adapted import AdaptationStep
+from evenreel.adaptation.run import AdaptReport, Changes, adaptation_page
+from evenreel.adaptation.safety import MeanChange, QualityVerdict
+from evenreel.adaptation.titan import LabelRank
 from evenreel.report.page import render
 
 LAPTOP = """<script>
@@ -38,14 +38,16 @@ def page(pictures: dict[str, bytes]) -> str:
         for number in (1, 2)
     )
     measures = {"agreement": 0.5, "coverage": 0.4, "entropy": 1.0}
+    examples = (("an onion <b>", "v1", "v2"), ("a red bus", "v2", "v3"))
     changes = Changes(
         queries=12_345, videos=200, first_changed=0.25,
-        examples=(QueryExample("an onion <b>", "v1", "v2"), QueryExample("a red bus", "v2", "v3")), places=10,
-        hubs=(HubChange("v1", 900, 300),), skewness=(1.0, 0.5), words=(),
+        examples=tuple({"query": query, "before": one, "after": other} for query, one, other in examples), places=10,
+        hubs=({"clip": "v1", "before": 900, "after": 300},), skewness=(1.0, 0.5), words=(),
         measured=1_024, before=measures, after=measures,
     )  # fmt: skip
     report = AdaptReport(True, "Adapted.", steps)
-    return render(adaptation_page("t", report, changes, "lr: 1", {"v1": LONG, "v2": "<two>.mp4"}, pictures))
+    names = {"v1": LONG, "v2": "<two>.mp4"}
+    return render(adaptation_page("t", report, changes, "lr: 1", names, pictures))
 
 
 def test_examples_with_pictures_and_without() -> None:
@@ -72,4 +74,4 @@ def test_no_table_scrolls_on_a_laptop(tmp_path: Path) -> None:
          f"file://{tmp_path}/laptop.html"],
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
-    assert "<title>0 0 0 0</title>" in done.stdout, done.stdout[:500]
+    assert "<title>0 0 0 0 0 0</title>" in done.stdout, done.stdout[:500]

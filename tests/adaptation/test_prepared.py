@@ -13,19 +13,27 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from evenreel.adaptation.baselines.ttt import source_statistics
-from evenreel.adaptation.baselines.ttt_flow import FlowSettings, fit_flow
-from evenreel.adaptation.prepared import Flows, Note, PreparedSource, load_prepared, save_prepared
-from evenreel.adaptation.preparing import PrepareSettings, SourceSplit, confounders_of, prepare, vectors_of
-from evenreel.adaptation.settings import FitSettings
-from evenreel.adaptation.titan.causal import CausalSettings
-from evenreel.adaptation.titan.causal_training import new_correction
-from evenreel.adaptation.vectors import text_vectors, video_vectors
+from evenreel.adaptation.baselines import FlowSettings, fit_flow, source_statistics
+from evenreel.adaptation.prepared import (
+    Flows,
+    Note,
+    PreparedSource,
+    PrepareSettings,
+    SourceSplit,
+    _silent,
+    _vectors,
+    confounders_of,
+    load_prepared,
+    prepare,
+    save_prepared,
+)
+from evenreel.adaptation.stream import text_vectors, video_vectors
+from evenreel.adaptation.titan_correction import CausalSettings, FitSettings, new_correction
 from evenreel.checkpoint import MatcherSpec, load_matcher, save_pretrained
-from evenreel.checkpoint.config_file import read_config
+from evenreel.checkpoint.records import read_config
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary
-from evenreel.language.scene_dictionary import SceneDictionary
+from evenreel.language.scene_elements import SceneDictionary
 from evenreel.matchers.batches import text_batch, video_batch
 from evenreel.training.data.pairs import Pairs
 from evenreel.types import TextFeatures, VideoFeatures
@@ -68,7 +76,7 @@ def prepared() -> PreparedSource:
     flow = FlowSettings(layers=2, hidden=5, steps=3)
     correction = new_correction(DIMENSION, torch.from_numpy(unit(5, 7)), CausalSettings(eta=4, hidden=6), 3)
     note = Note("msrvtt", "train", 40, 20, "elements", ("dog", "run"), 3, {"bce_start": 0.7})
-    flows = Flows(fit_flow(rows, flow), fit_flow(rows.flip(0), flow))
+    flows = Flows(fit_flow(rows, flow), fit_flow(rows.flip(0), replace(flow, layers=0)))
     return PreparedSource(correction, source_statistics(rows, rows[:30]), flows, dictionary(), note)
 
 
@@ -91,7 +99,7 @@ def test_it_comes_back_bit_by_bit(prepared: PreparedSource, folder: Path) -> Non
     for name, tensor in prepared.correction.state_dict().items():
         assert torch.equal(tensor, found.correction.state_dict()[name])
     rows = torch.from_numpy(unit(6, DIMENSION, seed=9))
-    assert torch.equal(found.correction.target_logits(rows, rows), prepared.correction.target_logits(rows, rows))
+    assert torch.equal(found.correction.logits(rows, rows), prepared.correction.logits(rows, rows))
     assert found.statistics is not None and prepared.statistics is not None
     for name, tensor in prepared.statistics.tensors().items():
         assert torch.equal(tensor, found.statistics.tensors()[name])
@@ -207,11 +215,11 @@ def test_the_targets_confounders_are_found_as_the_sources_were(prepared: Prepare
 
 def test_vectors_are_those_of_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     source, matcher = part(11, 5), trained(SPEC).matcher
-    monkeypatch.setattr("evenreel.adaptation.preparing.AT_ONCE", 2)
-    found = vectors_of(matcher, source)
-    torch.testing.assert_close(found.q, text_vectors(matcher, text_batch(source.texts)).detach())
-    torch.testing.assert_close(found.v, video_vectors(matcher, video_batch(source.videos)).detach())
-    assert not found.q.requires_grad
+    monkeypatch.setattr("evenreel.adaptation.prepared.AT_ONCE", 2)
+    q, v = _vectors(matcher, source, _silent)
+    torch.testing.assert_close(q, text_vectors(matcher, text_batch(source.texts)).detach())
+    torch.testing.assert_close(v, video_vectors(matcher, video_batch(source.videos)).detach())
+    assert not q.requires_grad
 
 
 def test_preparing_fits_all_and_leaves_the_matcher_alone() -> None:
@@ -230,17 +238,17 @@ def test_preparing_fits_all_and_leaves_the_matcher_alone() -> None:
     assert {"validation_accuracy", "first_cosine", "first_corrected"} <= figures.keys()
     assert all(math.isfinite(value) for value in figures.values())
     assert (made[0].note.captions, made[0].note.clips, made[0].note.seed) == (60, 30, 4)
-    vectors = vectors_of(pretrained.matcher, source)
+    q, _ = _vectors(pretrained.matcher, source, _silent)
     mean = made[0].statistics.text.mean
-    torch.testing.assert_close(mean, vectors.q.mean(0))
+    torch.testing.assert_close(mean, q.mean(0))
     torch.testing.assert_close(torch.linalg.norm(made[0].correction.source, dim=1), torch.ones(4))
-    assert F.cosine_similarity(mean[None], vectors.q).mean() > 0
+    assert F.cosine_similarity(mean[None], q).mean() > 0
 
 
 def test_a_split_that_nothing_can_be_measured_on_is_refused_before_anything_is_fitted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("evenreel.adaptation.preparing.fit_source", lambda *_: pytest.fail("it was fitted"))
+    monkeypatch.setattr("evenreel.adaptation.prepared.fit_source", lambda *_: pytest.fail("it was fitted"))
     source = part(20, 10)
     found = confounders_of(source.videos, None, 4)
     with pytest.raises(UsageError, match="In the validation split every caption describes every clip"):

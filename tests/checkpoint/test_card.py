@@ -9,8 +9,8 @@ import pytest
 from huggingface_hub import ModelCard
 
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, save_pretrained
-from evenreel.checkpoint.card import model_card
-from evenreel.checkpoint.config_file import Config
+from evenreel.checkpoint.folder import model_card
+from evenreel.checkpoint.records import Config
 from evenreel.features.word_changes import WordChanges
 
 from .conftest import DIMENSION, trained

@@ -19,7 +19,7 @@ from PIL import Image
 from typer.testing import CliRunner, Result
 
 from evenreel.adaptation.prepared import load_prepared
-from evenreel.adaptation.zero_shot import zero_shot
+from evenreel.adaptation.stream import zero_shot
 from evenreel.checkpoint import EncoderNote, load_features_for, load_matcher, save_pretrained
 from evenreel.cli.app import app
 from evenreel.cli.clip_pictures import clip_pictures

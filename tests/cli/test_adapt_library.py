@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import evenreel
-from evenreel.adaptation.zero_shot import FRAMES, zero_shot
+from evenreel.adaptation.stream import FRAMES, zero_shot
 from evenreel.checkpoint import EncoderNote, Inputs
-from evenreel.cli.adapt.library import library_stream
+from evenreel.cli.adapt.given import library_stream
 from evenreel.cli.text_lines import queries_of
 from evenreel.errors import LibraryError, UsageError
 from evenreel.library import Library

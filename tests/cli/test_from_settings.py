@@ -8,10 +8,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from evenreel.adaptation.preparing import PrepareSettings
+from evenreel.adaptation.prepared import PrepareSettings
 from evenreel.cli.app import command_of
 from evenreel.cli.corpus.command import ClipChange
-from evenreel.cli.elements.command import KAPPA, ElementsOptions
+from evenreel.cli.elements import KAPPA, ElementsOptions
 from evenreel.cli.features import FrameChoice
 from evenreel.cli.options import documented, from_settings
 from evenreel.cli.planted import PlantOptions

@@ -16,12 +16,12 @@ from evenreel.checkpoint.architecture import module
 from evenreel.cli.app import app
 from evenreel.cli.score.command import BLIND
 from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
-from evenreel.debias.source.level import USES
+from evenreel.debias.source import USES
 from evenreel.edits.frame_order import reordered, single_frame
 from evenreel.errors import CorpusError, FeaturesError, UsageError
 from evenreel.evaluation import load_scores
 from evenreel.features import FeatureSettings, compute_features, load_text_features, load_video_features
-from evenreel.matchers.bima.matcher import Reading, captions_read
+from evenreel.matchers.bima import Reading, captions_read
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.types import Scores, VideoFeatures
 from tests.checkpoint import conftest as checkpoints
@@ -178,8 +178,8 @@ def test_scores_are_less_what_mirrors_lead_by_on_the_held_out_split(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, corpus: str, generated: int
 ) -> None:
     """Two right answers are taken as enough; what made a clip is told by frames where the corpus does not say."""
-    monkeypatch.setattr("evenreel.debias.source.level.MIN_CLIPS", 1)
-    monkeypatch.setattr("evenreel.debias.source.level.recognised_sources", lambda *_: ["sora", "camera"])
+    monkeypatch.setattr("evenreel.debias.source.MIN_CLIPS", 1)
+    monkeypatch.setattr("evenreel.debias.source.recognised_sources", lambda *_: ["sora", "camera"])
     words = ["--split", "test", "--level-sources", "val"]
     words += ["--recognise-sources", "val"] if corpus == "unsaid" else []
     done = place.score("mean_pool", *words, out=tmp_path / "s.npz", corpus=corpus)

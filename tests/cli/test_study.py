@@ -23,7 +23,7 @@ from evenreel.errors import CorpusError, EvenreelError, FeaturesError, MediaErro
 from evenreel.evaluation import save_scores
 from evenreel.features import FeatureSettings, StoredSettings, compute_features, read_manifest, store_features
 from evenreel.features.scene_elements import clip_means, embed, save_embedded
-from evenreel.language.scene_dictionary import given
+from evenreel.language.scene_elements import given
 from evenreel.matchers import build_matcher
 from evenreel.papers import STUDIES
 from evenreel.papers.reading import open_workspace

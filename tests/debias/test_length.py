@@ -13,13 +13,12 @@ from torch import Tensor
 from evenreel.checkpoint.architecture import WRAPPERS
 from evenreel.debias.fusion import Fusion, prior_weights
 from evenreel.debias.length import Ensemble
-from evenreel.debias.source.contrast import paired_scores
+from evenreel.debias.source import paired_scores
 from evenreel.errors import UsageError
 from evenreel.matchers import Matcher, PairBatch
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.similarity.states import Encoded
-from evenreel.similarity.tiles import PAIR_BYTES, MatcherScores
+from evenreel.similarity.tiles import PAIR_BYTES, Encoded, MatcherScores
 from tests.matchers.examples import (
     DIMENSION,
     captions,

@@ -61,7 +61,7 @@ def test_the_effect_is_that_of_least_squares_on_terms_and_captions() -> None:
     found = np.linalg.lstsq(np.array(columns), videos.frames.astype(float).mean(1), rcond=None)[0][:5]
     explained = np.array(columns)[:, :5] @ found
     expected = videos.frames - (explained - explained.mean(0))[:, None]
-    cleared = matcher.cleared(video_batch(videos)).frames.numpy()
+    cleared = matcher.adapt_video(video_batch(videos)).frames.numpy()
     assert cleared == pytest.approx(unit(expected), abs=5e-3)  # ranks are looked up among 1,001 quantiles
 
 
@@ -70,7 +70,7 @@ def test_before_it_is_fitted_nothing_changes() -> None:
     inner = MeanPool(SIZE, MeanPoolSettings())
     matcher = WithoutLength(inner, SIZE, LengthRemoval())
     batch = video_batch(videos)
-    assert torch.allclose(matcher.cleared(batch).frames, batch.frames, atol=1e-6)
+    assert torch.allclose(matcher.adapt_video(batch).frames, batch.frames, atol=1e-6)
 
 
 def test_more_padding_and_another_batch_change_nothing() -> None:
@@ -82,16 +82,16 @@ def test_more_padding_and_another_batch_change_nothing() -> None:
         np.pad(videos.times_s, [(0, 0), (0, 2)]),
     )
     wide.frame_mask[0, 3:] = False
-    whole = matcher.cleared(video_batch(videos)).frames
+    whole = matcher.adapt_video(video_batch(videos)).frames
     longer = replace(
         video_batch(videos),
         frames=torch.from_numpy(wide.frames),
         frame_mask=torch.from_numpy(wide.frame_mask),
         times_s=torch.from_numpy(wide.times_s).float(),
     )
-    assert torch.equal(matcher.cleared(longer).frames[:, :3], whole)
-    assert not matcher.cleared(longer).frames[:, 3:].any()
-    assert torch.allclose(matcher.cleared(video_batch(videos, slice(7, 9))).frames, whole[7:9], atol=1e-6)
+    assert torch.equal(matcher.adapt_video(longer).frames[:, :3], whole)
+    assert not matcher.adapt_video(longer).frames[:, 3:].any()
+    assert torch.allclose(matcher.adapt_video(video_batch(videos, slice(7, 9))).frames, whole[7:9], atol=1e-6)
 
 
 def test_the_span_of_a_clip_is_that_of_its_real_frames() -> None:

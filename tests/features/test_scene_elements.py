@@ -29,7 +29,7 @@ from evenreel.features.scene_elements import (
     top_elements,
     top_of_means,
 )
-from evenreel.language.scene_dictionary import SceneDictionary, given
+from evenreel.language.scene_elements import SceneDictionary, given
 from evenreel.types import VideoFeatures
 from tests.features.pixel_encoder import PixelEncoder
 

@@ -231,7 +231,7 @@ def test_what_is_misread_looks_alike() -> None:
         ({"ratio": float("nan")}, "ratio of changed words is nan"),
         ({"ratio": True}, "ratio of changed words is True"),
         ({"char_errors": -0.1}, "char_errors of changed words is -0.1"),
-        ({"seed": -1}, "seed of changed words is -1; it must be a whole number of at least 0"),
+        ({"seed": -1}, "seed of changed words is -1; it must be a whole number, at least 0"),
         ({"unit": "letter"}, "unit of changed words is 'letter'; it must be word or window or clip"),
         ({"splits": "test"}, "splits of changed words is 'test'; it must be all or evaluated"),
         ({"empty": ""}, "empty of changed words is ''; it must be left_out or caption"),

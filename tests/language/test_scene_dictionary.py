@@ -11,8 +11,16 @@ from hypothesis import given as for_all
 from hypothesis import strategies
 
 from evenreel.errors import UsageError
-from evenreel.language.scene_dictionary import SceneDictionary, dictionary_of, given, mine, packaged
-from evenreel.language.scene_elements import Elements, MiningSettings, read_elements
+from evenreel.language.scene_elements import (
+    Elements,
+    MiningSettings,
+    SceneDictionary,
+    dictionary_of,
+    given,
+    mine,
+    packaged,
+    read_elements,
+)
 from evenreel.language.synonyms import Synonyms
 from evenreel.language.taggers import PatternTagger
 

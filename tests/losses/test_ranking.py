@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -230,25 +230,27 @@ def test_mining_by_relevance_needs_it(mining: str) -> None:
         ranking_hinge(batch.scores, batch.same, RankingSettings(mining=mining))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("value", [-0.1, 2.1, math.nan, math.inf])
-def test_margins_that_no_cosines_have_are_refused(value: float) -> None:
-    with pytest.raises(UsageError, match=f"margin is {value} and margin_pos 0.2; both must be 0 to 2"):
-        RankingSettings(margin=value)
-    with pytest.raises(UsageError, match=f"margin_pos {value};"):
-        RankingSettings(margin_pos=value)
-
-
-@pytest.mark.parametrize("value", [0.0, 1.1, math.nan])
-def test_thresholds_that_say_nothing_are_refused(value: float) -> None:
-    with pytest.raises(UsageError, match=f"tau_neg is {value} and tau_pos 0.2; both must be above 0"):
-        RankingSettings(tau_neg=value)
-    with pytest.raises(UsageError, match=f"tau_pos {value};"):
-        RankingSettings(tau_pos=value)
-
-
-def test_an_unknown_mining_is_refused() -> None:
-    with pytest.raises(UsageError, match="There is no mining 'RAN'; choose one of hardest, all, ran, ranp"):
-        RankingSettings(mining="RAN")  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        *(
+            ({name: value}, "a number of 0 to 2")
+            for name in ("margin", "margin_pos")
+            for value in (-0.1, 2.1, math.nan)
+        ),
+        *(
+            ({name: value}, "above 0 and at most 1")
+            for name in ("tau_neg", "tau_pos")
+            for value in (0.0, 1.1, math.nan)
+        ),
+        ({"mining": "RAN"}, "hardest or all or ran or ranp"),
+    ],
+    ids=str,
+)
+def test_settings_that_say_nothing_are_refused(settings: dict[str, Any], why: str) -> None:
+    ((name, value),) = settings.items()
+    with pytest.raises(UsageError, match=f"setting {name} of the ranking loss is '?{value}.*{why}"):
+        RankingSettings(**settings)
 
 
 def test_the_presets_are_those_of_the_docs() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +19,7 @@ from evenreel.errors import UsageError
 from evenreel.matchers import MATCHERS, Matcher, TextBatch, VideoBatch, build_matcher
 from evenreel.matchers.batches import to_device
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.similarity.states import Encoded, gather_rows, take_rows
-from evenreel.similarity.tiles import MatcherScores
+from evenreel.similarity.tiles import gather_rows, take_rows
 from evenreel.types import OnScreen
 from tests.matchers.examples import (
     FRAMES,
@@ -143,10 +141,10 @@ def test_the_page_says_who_sees_the_order_of_frames(name: str) -> None:
     text, video = captions(), clips((4,) * 5)
     backwards = replace(video, frames=video.frames.flip(1))
     change = (scores_of(trained(name), text, video) - scores_of(trained(name), text, backwards)).abs().max().item()
-    if name.partition("+")[0] in {"mean_pool", "wti", "x_pool", "hgr", "bima"}:
-        assert change < ROUNDING
-    else:
+    if name.partition("+")[0] in {"temporal", "x_clip", "t_mass", "tcd"}:
         assert change > 1e-3
+    else:
+        assert change < ROUNDING
 
 
 @every
@@ -159,16 +157,6 @@ def test_a_score_does_not_depend_on_its_tile(name: str) -> None:
             for columns in (slice(0, 2), slice(2, 3), slice(1, 5)):
                 tile = matcher.score(take_rows(text, rows), take_rows(video, columns))
                 torch.testing.assert_close(tile, whole[rows, columns], atol=ROUNDING, rtol=0)
-
-
-@every
-def test_tiles_of_any_size_give_the_table_of_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    matcher, text, video = trained(name), captions(), clips()
-    with torch.inference_mode():
-        texts, seen = Encoded(text.ids, matcher.encode_text(text)), Encoded(video.ids, matcher.encode_video(video))
-    monkeypatch.setattr("evenreel.similarity.tiles.tile_shape", lambda *_: (2, 3))
-    tiled = torch.from_numpy(MatcherScores(matcher, texts, seen).score_all().values)
-    torch.testing.assert_close(tiled, scores_of(matcher, text, video), atol=ROUNDING, rtol=0)
 
 
 @every
@@ -298,17 +286,6 @@ def test_a_gpu_gives_the_same_scores(name: str) -> None:
     np.testing.assert_allclose(matcher_scores(matcher, texts, seen).score_all().values, from_features, atol=1e-4)
 
 
-@every
-def test_weights_are_all_there_is(name: str) -> None:
-    """Another matcher with the saved weights gives the same scores."""
-    matcher, other = trained(name), small(name).eval()
-    file = io.BytesIO()
-    torch.save(matcher.state_dict(), file)
-    file.seek(0)
-    other.load_state_dict(torch.load(file, weights_only=True))
-    assert torch.equal(scores_of(other, captions(), clips()), scores_of(matcher, captions(), clips()))
-
-
 @pytest.mark.parametrize("name", [name for name in WITHOUT_WINDOWS if name not in READING])
 def test_windows_that_a_matcher_does_not_know_change_nothing(name: str) -> None:
     matcher = trained(name)
@@ -340,7 +317,7 @@ def test_every_matcher_has_its_test_and_its_row_in_the_docs() -> None:
     table = page.partition("| matcher | source |")[2].partition("\n\n")[0]
     assert {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")} == set(MATCHERS)
     for name in MATCHERS:
-        assert (here / f"test_{name}.py").is_file() or (here / name / "test_matcher.py").is_file()
+        assert (here / f"test_{name}.py").is_file()
         assert f"## `{name}`" in page
         for setting in MATCHERS[name].settings.__dataclass_fields__:
             assert f"`{setting}`" in page.partition(f"## `{name}`")[2].partition("\n## ")[0], (name, setting)

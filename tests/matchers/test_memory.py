@@ -14,8 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.scoring import encode_texts, encode_videos
-from evenreel.similarity.states import tensors_of
-from evenreel.similarity.tiles import CHUNK_BYTES, LEAST_BUDGET_BYTES, MatcherScores
+from evenreel.similarity.tiles import CHUNK_BYTES, LEAST_BUDGET_BYTES, MatcherScores, tensors_of
 from evenreel.types import OnScreen, RoleGraph, RoleNode, TextFeatures, VideoFeatures
 
 DIMENSION = 16

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from evenreel.errors import UsageError
 from evenreel.matchers import build_matcher
 from evenreel.matchers.x_clip import XClip, XClipSettings
-from evenreel.similarity.attention import attend
+from evenreel.similarity.interaction import attend
 from tests.matchers.examples import DIMENSION, captions, disturb, scores_of, videos
 
 

@@ -13,14 +13,14 @@ from torch import Tensor, nn
 
 from evenreel.errors import CorpusError, ScoresError, UsageError
 from evenreel.evaluation import EvaluationSettings, Interval, evaluate, parse_metrics
-from evenreel.matchers import shortlists
+from evenreel.matchers import scoring
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.mean_pool import PooledVectors
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.papers import Model, StudySettings, Workspace, run_study
 from evenreel.papers.rerank_depth import AtDepth, Stage, smallest, told
-from evenreel.similarity.states import Encoded
+from evenreel.similarity.tiles import Encoded
 from evenreel.types import Scores
 from tests.papers.offset_pairs import DIMENSION, offset_material
 
@@ -172,13 +172,13 @@ def test_the_sentence_says_where_re_ranking_gains_nothing_or_does_harm(
 
 def test_all_clips_are_timed_without_a_copy_of_them(quick: StudySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     copied: list[int] = []
-    whole = shortlists.chosen_rows
+    whole = scoring.chosen_rows
 
     def noted(encoded: Encoded, rows: NDArray[np.int64]) -> Encoded:
         copied.append(len(rows))
         return whole(encoded, rows)
 
-    monkeypatch.setattr(shortlists, "chosen_rows", noted)
+    monkeypatch.setattr(scoring, "chosen_rows", noted)
     found = rows_of(run_study("rerank/depth", material(LastFrame()), quick))
     assert found["all 80"][-1] > 0
     assert set(copied) == {5, 10, 20, 50}

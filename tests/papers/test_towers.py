@@ -21,7 +21,7 @@ from evenreel.corpus import load_corpus, make_corpus, save_corpus, save_texts, s
 from evenreel.encoders import load_encoder
 from evenreel.evaluation import load_scores
 from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
-from evenreel.language.scene_dictionary import given
+from evenreel.language.scene_elements import given
 from evenreel.papers import STUDIES, StudySettings, study_recipe
 from evenreel.papers.engine import FineTuned, TrainingOutcome, begun, each_outcome
 from evenreel.papers.ghost.p_vector import Trained

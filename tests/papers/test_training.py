@@ -13,15 +13,14 @@ from evenreel.audits.source.paired import measure_source
 from evenreel.checkpoint import Pretrained
 from evenreel.checkpoint.architecture import build, module
 from evenreel.checkpoint.records import About, EncoderNote, MatcherSpec
-from evenreel.debias.source.contrast import PRESETS
-from evenreel.debias.source.vector import caption_vectors, video_vectors
+from evenreel.debias.source import PRESETS
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import Interval
 from evenreel.evaluation.intervals import over_seeds
 from evenreel.papers import STUDIES, StudySettings, Workspace, run_study, study_recipe
 from evenreel.papers.engine import FineTuned, before_training, begun, each_trained
 from evenreel.papers.ghost.figures import MAIN, Figures, SeededFigures
-from evenreel.papers.ghost.p_vector import Trained, paired_clips, trained_models
+from evenreel.papers.ghost.p_vector import Trained, caption_vectors, paired_clips, trained_models, video_vectors
 from evenreel.report.result import AuditResult
 from evenreel.types import Scores
 from tests.papers.offset_pairs import DIMENSION, GROUP, PAIRS, QUICK, offset_material, quick_settings

@@ -15,13 +15,12 @@ import numpy as np
 import polars as pl
 import torch
 
-from evenreel.adaptation.baselines.ttt_flow import FlowSettings
-from evenreel.adaptation.prepared import PreparedSource
-from evenreel.adaptation.preparing import PrepareSettings, confounders_of, prepare
-from evenreel.adaptation.preparing import SourceSplit as SourcePart
-from evenreel.adaptation.settings import UNSAFE, AdaptSettings, FitSettings
+from evenreel.adaptation.baselines import FlowSettings
+from evenreel.adaptation.prepared import PreparedSource, PrepareSettings, confounders_of, prepare
+from evenreel.adaptation.prepared import SourceSplit as SourcePart
 from evenreel.adaptation.stream import taken
-from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
+from evenreel.adaptation.titan import UNSAFE, AdaptSettings, CounterfactualSettings
+from evenreel.adaptation.titan_correction import FitSettings
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus import make_corpus
 from evenreel.matchers.adapter import Adapted, AdapterSettings

@@ -13,7 +13,7 @@ from evenreel.corpus import load_corpus, load_texts, select
 from evenreel.encoders import load_encoder
 from evenreel.features import FeatureSettings, compute_features
 from evenreel.features.scene_elements import embed, save_embedded
-from evenreel.language.scene_dictionary import mine
+from evenreel.language.scene_elements import mine
 from evenreel.training.data.material import LoadedData, load_material
 from evenreel.training.loop.run import RunHooks, TrainedModel, facts_of, train
 from evenreel.training.recipe.files import find_recipe, load_recipe

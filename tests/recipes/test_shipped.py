@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from evenreel.debias.source.contrast import PRESETS
+from evenreel.debias.source import PRESETS
 from evenreel.features.settings import DEFAULT_WINDOWS
 from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.adapter import AdapterSettings

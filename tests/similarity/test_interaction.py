@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import pytest
 import torch
 from hypothesis import given
@@ -10,8 +13,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from evenreel.similarity import interaction
-from evenreel.similarity.interaction import TokenVectors, token_interaction
-from evenreel.similarity.pooling import masked_softmax
+from evenreel.similarity.interaction import (
+    TableSide,
+    TokenVectors,
+    attend,
+    in_chunks,
+    lengths,
+    masked_softmax,
+    token_interaction,
+)
 
 masks = st.lists(st.lists(st.booleans(), min_size=4, max_size=4).filter(any), min_size=1, max_size=6)
 
@@ -92,3 +102,64 @@ def test_masks_that_multiply_let_padding_win() -> None:
     of_frames = (frame.weights * multiplied.amax(2)).sum(-1)
     assert (0.5 * (of_words + of_frames)).item() == -0.5
     assert token_interaction(word, frame).item() == -1.0
+
+
+# Chunks cover a table once, whatever the lengths
+
+
+class Numbered(NamedTuple):
+    numbers: Tensor
+    mask: Tensor
+
+
+def side(sizes: list[int], seen: list[int]) -> TableSide:
+    mask = torch.arange(9) < torch.tensor(sizes)[:, None]
+
+    def cut(rows: Numbered, longest: int) -> Numbered:
+        assert longest == int(rows.mask.sum(1).max())
+        seen.append(len(rows.numbers) * longest)
+        return rows
+
+    return TableSide(Numbered(torch.arange(len(sizes)), mask), mask, cut)
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=12),
+    st.lists(st.integers(1, 9), min_size=1, max_size=12),
+    st.integers(9, 40),
+)
+def test_every_pair_is_scored_in_its_place(captions: list[int], videos: list[int], limit: int) -> None:
+    seen: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(interaction, "chunk_tokens", lambda _: limit)
+        table = in_chunks(
+            lambda text, video: 100 * text.numbers[:, None] + video.numbers, side(captions, seen), side(videos, seen)
+        )
+    assert table.tolist() == [[100 * q + v for v in range(len(videos))] for q in range(len(captions))]
+    assert max(seen) <= limit
+
+
+def test_lengths_reach_to_the_last_real_item() -> None:
+    assert lengths(torch.tensor([[False, True, False], [True, True, True]])).tolist() == [2, 3]
+
+
+# Attention over similarities against a slow loop
+
+
+def slow_of_attention(alike: list[float], mix: list[list[float]], real: list[bool], temperature: float) -> float:
+    parts = [part for part, there in enumerate(real) if there]
+    raised = {part: math.exp(alike[part] / temperature) for part in parts}
+    weights = {part: raised[part] / sum(raised.values()) for part in parts}
+    return sum(sum(weights[j] * mix[j][i] for j in parts) * alike[i] for i in parts)
+
+
+def test_as_the_formula_says() -> None:
+    make = torch.Generator().manual_seed(0)
+    alike, mix = torch.rand(2, 4, 3, generator=make) - 0.5, torch.randn(5, 5, generator=make)
+    real = torch.tensor([[True, True, False, True], [True, False, False, False]])[..., None]
+    alike = alike.masked_fill(~real, 0.0)
+    expected = [
+        [slow_of_attention(alike[row, :, n].tolist(), mix.tolist(), real[row, :, 0].tolist(), 0.1) for n in range(3)]
+        for row in range(2)
+    ]
+    torch.testing.assert_close(attend(alike, mix, real, 0.1), torch.tensor(expected))

@@ -16,7 +16,7 @@ from evenreel.checkpoint import About, EncoderNote, Pretrained, load_matcher, sa
 from evenreel.checkpoint.architecture import kept_weights
 from evenreel.errors import CorpusError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
-from evenreel.language.scene_dictionary import given
+from evenreel.language.scene_elements import given
 from evenreel.training import recipe_from
 from evenreel.training.data import material as material_module
 from evenreel.training.data.examples import Batches, TrainingInputs

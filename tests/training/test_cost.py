@@ -15,8 +15,8 @@ from torch import nn
 from evenreel.checkpoint.architecture import module
 from evenreel.errors import UsageError
 from evenreel.matchers import MATCHERS, build_matcher
-from evenreel.matchers.entry import LearnedFrom
-from evenreel.similarity.states import mapped
+from evenreel.matchers.matcher import LearnedFrom
+from evenreel.similarity.tiles import mapped
 from evenreel.training import timing
 from evenreel.training.cost import (
     NOUNS,

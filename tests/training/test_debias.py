@@ -14,8 +14,7 @@ import torch
 from evenreel.checkpoint import load_matcher
 from evenreel.cli.train.files import write_results
 from evenreel.corpus import load_corpus, make_corpus, save_corpus
-from evenreel.debias.source.contrast import PRESETS
-from evenreel.debias.source.settings import SourceDebias
+from evenreel.debias.source import PRESETS, SourceDebias
 from evenreel.errors import CorpusError, UsageError
 from evenreel.matchers.batches import video_batch
 from evenreel.matchers.scoring import matcher_scores

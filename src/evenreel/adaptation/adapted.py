@@ -3,44 +3,130 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from evenreel.adaptation.drift import Drift, drift_of, mean_shift
-from evenreel.adaptation.learning import Learner, learnable
-from evenreel.adaptation.quality import Quality, QualityVerdict, compared, of_both, quality
-from evenreel.adaptation.report import AdaptationStep
-from evenreel.adaptation.rotation import caption_map, labelled_rotation, rotate_captions
-from evenreel.adaptation.settings import AdaptSettings
-from evenreel.adaptation.stream import QueryStream, check_sentences, joined, taken
-from evenreel.adaptation.titan.pseudo_labels import (
+from evenreel.adaptation.baselines import SourceStatistics
+from evenreel.adaptation.matching import caption_map, labelled_rotation, rotate_captions
+from evenreel.adaptation.safety import Drift, Quality, QualityVerdict, compared, drift_of, mean_shift, quality
+from evenreel.adaptation.stream import (
+    EncodeTexts,
+    QueryStream,
+    caption_vectors,
+    check_sentences,
+    clip_vectors,
+    joined,
+    taken,
+)
+from evenreel.adaptation.titan import (
+    AdaptSettings,
     ClipGallery,
+    LabelRank,
+    Learner,
     PseudoPairs,
     QueryWindow,
-    Resources,
+    StreamResources,
+    UnpairedLoss,
+    learnable,
     pseudo_pairs,
     scored,
-    vectors_of,
 )
-from evenreel.adaptation.vectors import video_vectors
+from evenreel.adaptation.titan_correction import CausalCorrection, TargetStage
 from evenreel.arrays import Indices
+from evenreel.errors import UsageError
 from evenreel.evaluation.concentration import balance
-from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, to_device, video_batch
+from evenreel.language.tokens import Tagger
+from evenreel.matchers.matcher import Wrapper
 from evenreel.matchers.scoring import encode_videos
 from evenreel.progress import Progress
-from evenreel.similarity.tiles import device_of, evaluating
 from evenreel.types import FloatArray, TextFeatures, VideoFeatures
 
-AT_ONCE = 256
-"""Clips that become vectors at a time."""
+
+@dataclass(frozen=True, eq=False)
+class Resources:
+    """Resources of test-time training besides the model and the queries (`evenreel.adaptation.prepared.resources_of`).
+
+    Attributes:
+        encode, tagger: what reads counterfactual captions, and what finds nouns, verbs and adjectives of queries.
+        correction: bias correction of the source checkpoint; a copy of it is trained on the stream.
+        confounders: (N, d) confounders of the target's clips.
+        statistics: moments of the source's captions and clips, for the drift test.
+        objective: function that makes the loss of a baseline, anew for each stream.
+    """
+
+    encode: EncodeTexts | None = None
+    tagger: Tagger | None = None
+    correction: CausalCorrection | None = None
+    confounders: Tensor | None = None
+    statistics: SourceStatistics | None = None
+    objective: Callable[[], UnpairedLoss] | None = None
+
+    def for_stream(self, settings: AdaptSettings) -> StreamResources:
+        """Make the resources of one stream, copies of the parts that learn included."""
+        stage = None
+        if self.correction is not None and self.confounders is not None:
+            fit = replace(settings.causal_fit, seed=settings.seed + settings.causal_fit.seed)
+            stage = TargetStage(self.correction, self.confounders, fit)
+        return StreamResources(self.encode, self.tagger, stage, None if self.objective is None else self.objective())
+
+    def check(self, settings: AdaptSettings) -> None:
+        """Check that every resource that the settings need is there."""
+        if settings.objective in ("ttt", "ttt_flow") and self.objective is None:
+            raise UsageError(
+                f"The source checkpoint carries nothing for {settings.objective}; make it with `evenreel prepare "
+                "CHECKPOINT CORPUS`."
+            )
+        if settings.objective != "pseudo_labels":
+            return
+        if settings.counterfactuals is not None and (self.encode is None or self.tagger is None):
+            raise UsageError(
+                "Counterfactual captions have to be read by the text tower of the features, which is not given; give "
+                "it, or set counterfactuals to null."
+            )
+        if settings.causal and (self.correction is None or self.confounders is None):
+            raise UsageError(
+                "The checkpoint carries no bias correction; make one with `evenreel prepare CHECKPOINT CORPUS`, or set "
+                "causal to false."
+            )
 
 
-class TestTimeMatcher(nn.Module):
+@dataclass(frozen=True)
+class AdaptationStep:
+    """One step of adaptation: a batch of a stream (online), or a pass through all of it (offline).
+
+    Attributes:
+        number, queries: number of the step, from 1, and of the queries labelled.
+        pairs: number of pseudo-labels that were trained on, counterfactual captions included.
+        counterfactual: number of captions from which an over-attended word was removed.
+        coverage: share of the gallery's clips, 0 to 1, that are the pseudo clip of a query.
+        gini: Gini coefficient of the number of matches a clip, 0 where all have as many.
+        loss: mean loss over the batches, by the name of the term.
+        labels: (id of a query, id of its pseudo clip) before any was left out, without counterfactual captions.
+        verdict: adapted model against the source, on queries that it was not trained on; None where not measured.
+        served: `adapted` or `source`, the model that is served from here on.
+        label_rank: rank of the pseudo-labels among their candidates before and after the target stage of the bias
+            correction, counterfactual captions included; None without it.
+    """
+
+    number: int
+    queries: int
+    pairs: int = 0
+    counterfactual: int = 0
+    coverage: float | None = None
+    gini: float | None = None
+    loss: dict[str, float] = field(default_factory=dict)
+    labels: tuple[tuple[str, str], ...] = ()
+    verdict: QualityVerdict | None = None
+    served: str = "adapted"
+    label_rank: LabelRank | None = None
+
+
+class TestTimeMatcher(Wrapper):
     """Matcher that adapts to the clips of a gallery and to queries as they come, without ever being given an answer.
 
     It encodes and scores with the model being served: the adapted one, or, with `safety.roll_back`, the source model as
@@ -66,14 +152,13 @@ class TestTimeMatcher(nn.Module):
         settings: AdaptSettings | None = None,
         resources: Resources | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(_frozen(matcher))
         settings, resources = settings or AdaptSettings(), resources or Resources()
         resources.check(settings)
         learnable(matcher, settings.learns, settings.objective)
         if settings.objective == "rotation":
             caption_map(matcher)
         self.settings, self._resources, self._videos = settings, resources, videos
-        self.source: Any = _frozen(matcher)
         drift = settings.safety.drift and resources.statistics is not None
         compared = settings.causal or drift or settings.objective == "rotation"
         self._at_source = gallery_of(self.source, videos, vectors=compared)
@@ -100,15 +185,9 @@ class TestTimeMatcher(nn.Module):
         return self._videos.ids
 
     @property
-    def limits(self) -> Any:
-        """Sizes and kinds of input that the source matcher takes."""
-        return self.source.limits
-
-    @property
-    def logit_scale(self) -> Tensor:
-        """Logit scale of the model that is served."""
-        scale: Tensor = self.served.logit_scale
-        return scale
+    def source(self) -> Any:
+        """The source matcher."""
+        return self.matcher
 
     @property
     def served(self) -> Any:
@@ -127,30 +206,8 @@ class TestTimeMatcher(nn.Module):
             self._gallery = gallery_of(self.teacher, self._videos, vectors=self.settings.causal)
         return self._gallery
 
-    def encode_text(self, text: TextBatch) -> Any:
-        """Encode captions with the matcher being served."""
-        return self.served.encode_text(text)
-
-    def encode_video(self, video: VideoBatch) -> Any:
-        """Encode videos with the matcher being served."""
-        return self.served.encode_video(video)
-
-    def score(self, text: Any, video: Any) -> Tensor:
-        """Compute similarities (Q, V) of encoded captions and videos with the matcher being served."""
-        found: Tensor = self.served.score(text, video)
-        return found
-
-    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the loss terms of a batch with the matcher being served."""
-        terms: dict[str, Tensor] = self.served.loss(batch)
-        return terms
-
     def see(self, texts: TextFeatures, sentences: Sequence[str]) -> FloatArray:
-        """Score a batch of queries with the gallery's clips, and train on it.
-
-        Args:
-            texts: features of B queries.
-            sentences: the B queries as they are written.
+        """Score B queries, as features and as they are written, with the gallery's clips, and train on them.
 
         Returns:
             (B, V) scores, by the model after the batch or before it (`settings.predict`).
@@ -168,14 +225,17 @@ class TestTimeMatcher(nn.Module):
 
     def learn(self, stream: QueryStream, progress: Progress = lambda share: None) -> None:
         """Train on all queries of a stream, except those held out to measure quality."""
-        held, learned = self._held_out_split(len(stream.sentences))
+        order = np.random.default_rng([self.settings.seed, 1]).permutation(len(stream.sentences))
+        count = round(self.settings.safety.held_out * len(order))
+        held, learned = np.sort(order[:count]), np.sort(order[count:])
         rounds = [rows for _ in range(self.settings.epochs) for rows in _chunks(learned, self.settings.bank)]
         for done, rows in enumerate(rounds, start=1):
             self._step(_part(stream, rows), np.arange(len(rows)), None)
             progress(done / len(rounds))
         for rows in _chunks(held, self.settings.bank) if self.learned else []:
             verdict = self._quality_verdict(_part(stream, rows), np.arange(len(rows)))
-            self.steps[-1] = replace(self.steps[-1], verdict=verdict, served=self._name)
+            self.steps[-1] = replace(self.steps[-1], verdict=verdict)
+            self._say_served()
 
     def ranked(self, texts: TextFeatures) -> FloatArray:
         """Compute the scores (B, V) of queries with the gallery's clips by the model being served."""
@@ -187,9 +247,9 @@ class TestTimeMatcher(nn.Module):
         """Compute the scores (B, V) of queries with the gallery's clips by the source model."""
         return scored(self.source, texts, self._at_source.encoded)
 
-    @property
-    def _name(self) -> str:
-        return "source" if self.served is self.source else "adapted"
+    def _say_served(self) -> None:
+        name = "source" if self.served is self.source else "adapted"
+        self.steps[-1] = replace(self.steps[-1], served=name)
 
     def _step(self, window: QueryWindow, own: Indices, verdict: QualityVerdict | None) -> None:
         """Learn from a batch of those that were seen."""
@@ -198,31 +258,29 @@ class TestTimeMatcher(nn.Module):
             if self.settings.objective == "pseudo_labels":
                 pairs = pseudo_pairs(self.teacher, window, own, self.gallery, self.settings, self._here)
                 kept = pairs.kept(self.settings.safety.keep)
-                step = self._recorded_step(step, pairs, kept)
-                step = replace(step, loss=self._learner.paired(kept.texts, kept.columns, self._videos))
+                loss = self._learner.learn(kept.texts, self._videos, kept.columns)
+                step = replace(self._labelled(step, pairs), pairs=len(kept.columns), loss=loss)
             elif self.settings.objective == "rotation":
                 step = replace(step, loss=self._turned(window))
             else:
-                loss = self._learner.unpaired(taken(window.texts, own), self._videos)
-                step = replace(step, loss=loss)
+                step = replace(step, loss=self._learner.learn(taken(window.texts, own), self._videos))
         self.steps.append(step)
-        self.steps[-1] = replace(step, served=self._name)
+        self._say_served()
 
     def _turned(self, window: QueryWindow) -> dict[str, float]:
         """Turn captions towards the clips that they are assigned to; how far they went, as a cosine."""
         assert self._at_source.vectors is not None
-        queries, clips = vectors_of(self.student, window.texts).numpy(), self._at_source.vectors.numpy()
+        queries, clips = caption_vectors(self.student, window.texts).numpy(), self._at_source.vectors.numpy()
         rotation = labelled_rotation(queries, clips, self.settings.alike, self.settings.matching.temperature)
         rotate_captions(self.student, rotation)
         self._follow()
         return {"cosine": float(np.trace(rotation)) / len(rotation)}
 
-    def _recorded_step(self, step: AdaptationStep, pairs: PseudoPairs, kept: PseudoPairs) -> AdaptationStep:
+    def _labelled(self, step: AdaptationStep, pairs: PseudoPairs) -> AdaptationStep:
         found = balance(pairs.columns[: pairs.queries], len(self._videos.ids))
         clips = [self._videos.ids[column] for column in pairs.columns[: pairs.queries]]
         return replace(
             step,
-            pairs=len(kept.columns),
             counterfactual=len(pairs.counterfactual),
             coverage=found.coverage,
             gini=found.gini,
@@ -232,19 +290,15 @@ class TestTimeMatcher(nn.Module):
 
     def _follow(self) -> None:
         """Bring the moving average of the weights up to date, after each step of the optimiser."""
-        if not self._clips_stay:
+        # clips stay as they are encoded where captions alone learn; but the map of captions maps texts of windows too
+        captions_alone = self.settings.learns == "text" or self.settings.objective == "rotation"
+        if not captions_alone or (self._videos.on_screen is not None and self.limits.windows):
             self._gallery = None
         if self.teacher is self.student:
             return
         with torch.no_grad():
             for kept, new in zip(self.teacher.parameters(), self.student.parameters(), strict=True):
                 kept.lerp_(new, 1 - self.settings.safety.teacher)
-
-    @property
-    def _clips_stay(self) -> bool:
-        """Whether nothing learns that clips are encoded with; the map of captions maps texts of windows too."""
-        text = self.settings.learns == "text" or self.settings.objective == "rotation"
-        return text and (self._videos.on_screen is None or not self.limits.windows)
 
     def _remember(self, texts: TextFeatures, sentences: tuple[str, ...]) -> Indices:
         """Put queries behind those that were seen, of which the first go where there are too many; their places."""
@@ -257,12 +311,6 @@ class TestTimeMatcher(nn.Module):
         self._seen = QueryWindow(texts, sentences)
         return np.arange(len(sentences) - new, len(sentences))
 
-    def _held_out_split(self, count: int) -> tuple[Indices, Indices]:
-        """Rows of queries that are held out, and of the others."""
-        order = np.random.default_rng([self.settings.seed, 1]).permutation(count)
-        held = round(self.settings.safety.held_out * count)
-        return np.sort(order[:held]), np.sort(order[held:])
-
     def _quality_verdict(self, window: QueryWindow, own: Indices) -> QualityVerdict:
         """Hold the adapted model to the source on queries that it has not learned from, with all earlier such ones."""
         scale = float(self.source.logit_scale.detach().exp())
@@ -270,7 +318,7 @@ class TestTimeMatcher(nn.Module):
         new = quality(scored(self.teacher, window.texts, self.gallery.encoded), scale, rows)
         old = quality(scored(self.source, window.texts, self._at_source.encoded), scale, rows)
         if self._qualities is not None:
-            new, old = of_both(self._qualities[0], new), of_both(self._qualities[1], old)
+            new, old = self._qualities[0].with_more(new), self._qualities[1].with_more(old)
         self._qualities = new, old
         verdict = compared(new, old, self.settings.safety.confidence)
         if self.settings.safety.roll_back:
@@ -283,10 +331,9 @@ class TestTimeMatcher(nn.Module):
         if not self.settings.safety.drift or statistics is None:
             return True
         if self.drift is None or (online and not self.drift.found):
-            text, video = statistics
             assert self._at_source.vectors is not None
-            captions = mean_shift(vectors_of(self.source, window.texts), int(text.size), text.mean, text.covariance)
-            clips = mean_shift(self._at_source.vectors, int(video.size), video.mean, video.covariance)
+            captions = mean_shift(caption_vectors(self.source, window.texts), *statistics.text)
+            clips = mean_shift(self._at_source.vectors, *statistics.video)
             self._asked += 1
             confidence = self.settings.safety.confidence
             self.drift = drift_of(captions, clips, confidence, self._asked if online else None)
@@ -294,24 +341,8 @@ class TestTimeMatcher(nn.Module):
 
 
 def gallery_of(matcher: Any, videos: VideoFeatures, *, vectors: bool) -> ClipGallery:
-    """Encode the clips of a gallery with a matcher; they are kept in main memory.
-
-    Args:
-        matcher: matcher that encodes.
-        videos: features of the clips.
-        vectors: whether to compute a vector (V, D) for each clip too.
-    """
-    return ClipGallery(encode_videos(matcher, videos), _vectors(matcher, videos) if vectors else None)
-
-
-def _vectors(matcher: Any, videos: VideoFeatures) -> Tensor:
-    starts = range(0, len(videos.ids), AT_ONCE)
-    with torch.no_grad(), evaluating(matcher):
-        parts = [
-            video_vectors(matcher, to_device(video_batch(videos, slice(start, start + AT_ONCE)), device_of(matcher)))
-            for start in starts
-        ]
-    return torch.cat(parts).cpu()
+    """Encode the clips of a gallery with a matcher, and compute their vectors where these are asked for."""
+    return ClipGallery(encode_videos(matcher, videos), clip_vectors(matcher, videos) if vectors else None)
 
 
 def _frozen(matcher: Any) -> Any:

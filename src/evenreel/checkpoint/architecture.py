@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from itertools import zip_longest
-from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
 from evenreel.checkpoint.records import MatcherSpec
 from evenreel.debias.fusion import Fusion
+from evenreel.debias.habits import HabitRemoval, WithoutHabits
 from evenreel.debias.length import Ensemble
-from evenreel.debias.without_habits import HabitRemoval, WithoutHabits
 from evenreel.debias.without_length import LengthRemoval, WithoutLength
 from evenreel.errors import CheckpointError, UsageError
-from evenreel.matchers import MATCHERS, Matcher, build_matcher
+from evenreel.matchers import MATCHERS, Entry, Matcher, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
-from evenreel.matchers.entry import LearnedFrom
-from evenreel.matchers.matcher import HasTrainingParts
+from evenreel.matchers.matcher import HasTrainingParts, LearnedFrom
+from evenreel.matchers.registry import settings_of
 
-
-class Wrapper(NamedTuple):
-    """Kind of matcher that wraps other matchers: its class, its settings, and whether it wraps several.
-
-    Attributes:
-        matcher: class of the matcher, built from what it wraps, the dimension D and its settings.
-        settings: class of the settings.
-        several: whether it wraps a list of matchers; else one.
-    """
-
-    matcher: type[Any]
-    settings: type[Any]
-    several: bool = False
-
-
-WRAPPERS: dict[str, Wrapper] = {
-    "adapted": Wrapper(Adapted, AdapterSettings),
-    "ensemble": Wrapper(Ensemble, Fusion, several=True),
-    "without_habits": Wrapper(WithoutHabits, HabitRemoval),
-    "without_length": Wrapper(WithoutLength, LengthRemoval),
+WRAPPERS: dict[str, Entry] = {
+    "adapted": Entry(Adapted, AdapterSettings),
+    "ensemble": Entry(Ensemble, Fusion),
+    "without_habits": Entry(WithoutHabits, HabitRemoval),
+    "without_length": Entry(WithoutLength, LengthRemoval),
 }
+"""Matchers around others: built from what they wrap (an ensemble from a list), the dimension D and their settings."""
 
 
 def build(spec: MatcherSpec, dimension: int) -> Matcher:
@@ -57,24 +41,18 @@ def build(spec: MatcherSpec, dimension: int) -> Matcher:
         if spec.wrapped:
             raise UsageError(f"There is no wrapper {spec.name!r} of matchers; there are {', '.join(WRAPPERS)}.")
         return build_matcher(spec.name, dimension, spec.settings)
-    wrapper = WRAPPERS[spec.name]
-    if len(spec.wrapped) != 1 and not (wrapper.several and spec.wrapped):
-        wanted = "at least one matcher" if wrapper.several else "one matcher"
+    wrapper, several = WRAPPERS[spec.name], spec.name == "ensemble"
+    if not spec.wrapped or (len(spec.wrapped) > 1 and not several):
+        wanted = "at least one matcher" if several else "one matcher"
         raise UsageError(f"The wrapper {spec.name} goes around {wanted}, not {len(spec.wrapped)}.")
     inner = [build(one, dimension) for one in spec.wrapped]
-    settings = wrapper.settings(**_known(spec, wrapper.settings))
-    matcher: Matcher = wrapper.matcher(inner if wrapper.several else inner[0], dimension, settings)
+    settings = settings_of(wrapper, f"wrapper {spec.name}", spec.settings)
+    matcher: Matcher = wrapper.matcher(inner if several else inner[0], dimension, settings)
     return matcher
 
 
 def fitted(spec: MatcherSpec, learned: LearnedFrom, begun: MatcherSpec | None = None) -> MatcherSpec:
-    """Return a specification completed with what its matchers take from the training captions, such as a vocabulary.
-
-    Args:
-        spec: specification of a recipe; settings that it has stay.
-        learned: the training captions; their graphs only where the matchers read them (`reads_graphs`).
-        begun: specification of the matcher whose weights training begins with; what it was fitted to is kept.
-    """
+    """Return a specification completed with what its matchers take from the training captions, such as a vocabulary."""
     fit = MATCHERS[spec.name].fit if spec.name in MATCHERS else None
     settings = spec.settings if fit is None else fit(spec.settings, learned)
     if begun is not None and begun.name == spec.name:
@@ -101,11 +79,7 @@ def reads_windows(spec: MatcherSpec) -> bool:
 
 
 def uses_in(spec: MatcherSpec) -> tuple[str, ...]:
-    """Return, in words, what a matcher or one that it wraps uses of splits other than its training split.
-
-    Raises:
-        EvenreelError: a file that its settings name cannot be read.
-    """
+    """Return, in words, what a matcher or one that it wraps uses of splits other than its training split."""
     uses = MATCHERS[spec.name].uses if spec.name in MATCHERS else None
     own = () if uses is None else uses(spec.settings)
     return tuple(dict.fromkeys((*own, *(use for inner in spec.wrapped for use in uses_in(inner)))))
@@ -154,20 +128,9 @@ def kept_weights(matcher: Matcher) -> dict[str, Tensor]:
 
 
 def module(matcher: Matcher) -> nn.Module:
-    """Check that a matcher is a `torch.nn.Module`, and return it.
-
-    Raises:
-        CheckpointError: the matcher is no module.
-    """
+    """Check that a matcher is a `torch.nn.Module`, and return it."""
     if not isinstance(matcher, nn.Module):
         raise CheckpointError(
             f"A {type(matcher).__name__} is no torch.nn.Module, so it has no weights to save or load."
         )
     return matcher
-
-
-def _known(spec: MatcherSpec, settings: type[Any]) -> Mapping[str, Any]:
-    known = {field.name for field in fields(settings)}
-    if unknown := sorted(set(spec.settings) - known):
-        raise UsageError(f"The wrapper {spec.name} has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}.")
-    return spec.settings

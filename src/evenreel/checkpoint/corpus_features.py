@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from evenreel.checkpoint.records import About, Inputs, Pretrained
-from evenreel.checkpoint.word_changes import changed_words
-from evenreel.errors import FeaturesError
-from evenreel.features.load import FoundClips, find_clips, load_text_features, with_graphs
+from evenreel.encoders import load_encoder
+from evenreel.errors import EncoderError, FeaturesError
+from evenreel.features.load import FoundClips, Sentences, find_clips, load_text_features, with_graphs
 from evenreel.features.manifest import FeatureSet, read_manifest
 from evenreel.features.pool import SetAside
 from evenreel.features.pretrained import with_pretrained_means
 from evenreel.features.settings import FLOAT32, rule_text
 from evenreel.features.stored import StoredClips
-from evenreel.features.word_changes import WordChanges
+from evenreel.features.word_changes import WordChanges, changed_windows, with_changed_words
 from evenreel.matchers.batches import row_lengths
 from evenreel.progress import Progress
-from evenreel.types import Corpus, Shown, TextFeatures, VideoFeatures
+from evenreel.types import Corpus, Encoder, Shown, TextFeatures, VideoFeatures
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,3 +160,53 @@ def _longer(inputs: Inputs, texts: TextFeatures, videos: VideoFeatures) -> Itera
                 f"{longer:,} of {len(mask):,} {what}s have more than the {most} {parts} that the matcher was trained "
                 "on, and are scored whole"
             )
+
+
+def changed_words(
+    found: FoundClips | StoredClips,
+    videos: VideoFeatures,
+    changes: WordChanges | None,
+    progress: Progress = lambda share: None,
+    encoder: Callable[[], Encoder] | None = None,
+) -> VideoFeatures:
+    """Return features of clips whose on-screen words are changed and encoded anew.
+
+    Args:
+        found: stored features of clips with on-screen text.
+        videos: those features, loaded by `found.load()`.
+        changes: changes of the words; None for none.
+        progress: called with the share of the sentences to encode that is done.
+        encoder: function that loads the encoder of the features, to share one; None for `encoder_of(found)`.
+
+    Raises:
+        FeaturesError: a clip has no on-screen text that can be changed, or the encoder cannot be loaded.
+        EncoderError: a feature is not finite.
+    """
+    if changes is None:
+        return videos
+    return with_changed_words(found, videos, changes, encoder or partial(encoder_of, found), progress)
+
+
+def changed_texts(found: FoundClips, changes: WordChanges) -> dict[str, tuple[str, ...]]:
+    """Return the on-screen sentences of clips' windows after changes of their words, by clip id."""
+    shards, _ = found.shards(without=("frames",))
+    sentences = Sentences(found.folder, found.manifest, partial(encoder_of, found))
+    for shard in shards.values():
+        if shard.window_texts is not None and shard.windows is not None:
+            sentences.know(shard.window_texts, shard.windows)
+    return {
+        clip_id: tuple(one.text for one in changed_windows(shard, clip_id, changes, found.made, sentences.fits))
+        for clip_id, shard in shards.items()
+    }
+
+
+def encoder_of(found: FoundClips | StoredClips) -> Encoder:
+    """Load the encoder that made stored features."""
+    manifest = found.manifest
+    try:
+        return load_encoder(manifest.encoder_id, precision=manifest.precision)
+    except EncoderError as error:
+        raise FeaturesError(
+            f"Changed words on screen have to be read by the encoder of the features in {found.folder}, "
+            f"{manifest.title}, and it cannot be had: {error}"
+        ) from error

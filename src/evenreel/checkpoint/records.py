@@ -1,26 +1,40 @@
-"""Records of a checkpoint beside its weights: specification of the matcher, its inputs, and its origin."""
+"""Records of a checkpoint beside its weights, and the file config.json that holds them.
+
+Layout of the file: `format`, `evenreel_version`, `matcher` (name, settings, wrapped), `about` (the fields of `About`),
+`weights_sha256` (the digest of the weights).
+"""
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from numbers import Real
+from pathlib import Path
+from typing import Annotated, Any, get_args
 
-from evenreel.features.settings import STORED
+from evenreel.config import MOST_SIZE, Allowed, check_settings, whole
+from evenreel.documents import brief, parse_json
+from evenreel.errors import CheckpointError, UsageError
+from evenreel.features.settings import STORED, Words
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers import Matcher
 from evenreel.types import Shown
+from evenreel.version import __version__
 
+_TEXT = Allowed("text", lambda value: isinstance(value, str))
+_TEXT_OR_NONE = Allowed("text or null", lambda value: value is None or _TEXT.holds(value))
+_TEXTS = Allowed("a list of texts", lambda value: isinstance(value, tuple) and all(map(_TEXT.holds, value)))
+_SIZE_OR_NONE = Allowed(f"1 to {MOST_SIZE:,}, or null", lambda value: value is None or whole(1, MOST_SIZE).holds(value))
+_WORDS_OR_NONE = Allowed("ocr, corpus or null", lambda value: value in (None, *get_args(Words)))
+_NUMBER_OR_NONE = Allowed("a number", lambda value: value is None or isinstance(value, Real))
 ENCODER = "encoder"
 """Folder of the towers inside a checkpoint, where they were trained with the matcher."""
-
 SOURCE = "source"
 """Folder inside a checkpoint of what test-time training needs of the source, see `evenreel.adaptation.prepared`."""
-
 ADAPTATION = "adaptation"
 """Folder inside a checkpoint of what test-time training reported, where the matcher went through it."""
-
 BEFORE = "before"
 """Folder inside a checkpoint that was adapted in place, of the whole checkpoint that it was."""
 
@@ -52,10 +66,13 @@ class EncoderNote:
             checkpoint's `encoder/`; else None.
     """
 
-    id: str
-    weights_hash: str
-    dimension: int
-    before: str | None = None
+    id: Annotated[str, _TEXT]
+    weights_hash: Annotated[str, _TEXT]
+    dimension: Annotated[int, whole(1, MOST_SIZE)]
+    before: Annotated[str | None, _TEXT_OR_NONE] = None
+
+    def __post_init__(self) -> None:
+        check_settings("an encoder", self)
 
     @property
     def trained_further(self) -> bool:
@@ -90,13 +107,16 @@ class Inputs(Shown):
         word_changes: changes of the words of that text; None for none.
     """
 
-    frames: int | None = None
-    words: int | None = None
-    rule: str | None = None
-    windows: int | None = None
-    words_from: str | None = None
-    streams: tuple[str, ...] = ()
+    frames: Annotated[int | None, _SIZE_OR_NONE] = None
+    words: Annotated[int | None, _SIZE_OR_NONE] = None
+    rule: Annotated[str | None, _TEXT_OR_NONE] = None
+    windows: Annotated[int | None, _SIZE_OR_NONE] = None
+    words_from: Annotated[str | None, _WORDS_OR_NONE] = None
+    streams: Annotated[tuple[str, ...], _TEXTS] = ()
     word_changes: WordChanges | None = None
+
+    def __post_init__(self) -> None:
+        check_settings("the inputs", self)
 
     @property
     def on_screen(self) -> str:
@@ -122,12 +142,15 @@ class RecordedMetric:
     """
 
     name: str
-    value: float
-    low: float | None = None
-    high: float | None = None
+    value: Annotated[float, _NUMBER_OR_NONE]
+    low: Annotated[float | None, _NUMBER_OR_NONE] = None
+    high: Annotated[float | None, _NUMBER_OR_NONE] = None
     data: str = ""
     relevance: str = "clip"
     uses: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_settings(f"the metric {self.name}", self)
 
 
 @dataclass(frozen=True)
@@ -155,11 +178,14 @@ class About(Shown):
     split: str = ""
     recipe: str = ""
     recipe_note: str = ""
-    clips_note: tuple[str, ...] = ()
-    uses: tuple[str, ...] = ()
+    clips_note: Annotated[tuple[str, ...], _TEXTS] = ()
+    uses: Annotated[tuple[str, ...], _TEXTS] = ()
     metrics: tuple[RecordedMetric, ...] = ()
-    limits: tuple[str, ...] = ()
+    limits: Annotated[tuple[str, ...], _TEXTS] = ()
     license: str = ""
+
+    def __post_init__(self) -> None:
+        check_settings("a checkpoint", self)
 
     @property
     def features_command(self) -> str:
@@ -192,3 +218,87 @@ class Pretrained(Shown):
     def needs_pretrained_means(self) -> bool:
         """Whether the matcher needs features by its towers as they were before they were trained."""
         return self.matcher.limits.pretrained_mean and self.about.encoder.trained_further
+
+
+FORMAT = 1
+"""Version of the layout; a reader refuses a larger one. 1: the first."""
+MOST_WRAPPED = 1_024
+"""Matchers of an ensemble, as of a recipe's members."""
+CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+
+
+@dataclass(frozen=True)
+class Config:
+    """Content of config.json, the description of a checkpoint.
+
+    Attributes:
+        spec: specification that the matcher is built from, every setting spelt out.
+        about: origin of the matcher.
+        weights_sha256: digest of model.safetensors, in hex.
+    """
+
+    spec: MatcherSpec
+    about: About
+    weights_sha256: str
+
+
+def to_json(config: Config) -> str:
+    """Return the text of a checkpoint's config.json; equal configurations give equal bytes."""
+    data = {
+        "format": FORMAT,
+        "evenreel_version": __version__,
+        "matcher": asdict(config.spec),
+        "about": asdict(config.about),
+        "weights_sha256": config.weights_sha256,
+    }
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def read_config(path: Path) -> Config:
+    """Read the config.json of a checkpoint.
+
+    Raises:
+        CheckpointError: it cannot be read, was written by a later version, or is that of another kind of model.
+    """
+    try:
+        data = parse_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} cannot be read as JSON ({error}); get the checkpoint again.") from error
+    if not isinstance(data, dict) or not isinstance(data.get("format"), int) or "matcher" not in data:
+        raise CheckpointError(
+            f"{path} is not that of a matcher saved by evenreel; an encoder is named with --model instead."
+        )
+    if data["format"] > FORMAT:
+        raise CheckpointError(
+            f"{path} has format {brief(data['format'])}, this version reads up to {FORMAT}; update evenreel to read it."
+        )
+    try:
+        return Config(_spec(data["matcher"]), _about(data["about"]), data["weights_sha256"])
+    except (AttributeError, KeyError, TypeError, ValueError, UsageError) as error:
+        raise CheckpointError(
+            f"{path} is damaged or was edited ({type(error).__name__}: {error}); get the checkpoint again."
+        ) from error
+
+
+def _spec(data: Mapping[str, Any]) -> MatcherSpec:
+    settings = data["settings"]
+    if not isinstance(settings, dict):
+        raise ValueError("the settings are no table")
+    if len(data["wrapped"]) > MOST_WRAPPED:
+        raise ValueError(f"it wraps {len(data['wrapped']):,} matchers, at most {MOST_WRAPPED:,} are read")
+    return MatcherSpec(data["name"], _tuples(settings), tuple(_spec(inner) for inner in data["wrapped"]))
+
+
+def _about(data: Mapping[str, Any]) -> About:
+    inputs, changes = data["inputs"], data["inputs"].get("word_changes")
+    parts = {
+        "encoder": EncoderNote(**data["encoder"]),
+        "inputs": Inputs(**_tuples({**inputs, "word_changes": changes and WordChanges(**changes)})),
+        "metrics": tuple(RecordedMetric(**_tuples(metric)) for metric in data["metrics"]),
+    }
+    return About(**_tuples({**data, **parts}))
+
+
+def _tuples(table: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON has lists for tuples."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}

@@ -194,11 +194,11 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "perturb": Command("evenreel.cli.perturb:perturb"),
     "shifts": Command("evenreel.cli.shifts:shifts"),
     "features": Command("evenreel.cli.features:features"),
-    "elements": Command("evenreel.cli.elements.command:elements"),
+    "elements": Command("evenreel.cli.elements:elements"),
     "cost": Command("evenreel.cli.cost:cost"),
     "score": Command("evenreel.cli.score.command:score"),
     "prepare": Command("evenreel.cli.prepare:prepare"),
-    "adapt": Command("evenreel.cli.adapt.command:adapt"),
+    "adapt": Command("evenreel.cli.adapt:adapt"),
     "study": LazyGroup("evenreel.cli.study:study"),
     "planted": Command("evenreel.cli.planted:planted"),
 }

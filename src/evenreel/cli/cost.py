@@ -19,7 +19,7 @@ from evenreel.wording import count
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from evenreel.matchers.entry import LearnedFrom
+    from evenreel.matchers.matcher import LearnedFrom
     from evenreel.training.cost import Cost, RecipeCost
     from evenreel.training.recipe.recipe import Recipe
     from evenreel.training.timing import Times

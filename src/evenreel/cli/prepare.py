@@ -17,8 +17,7 @@ from evenreel.errors import CheckpointError, CorpusError, FeaturesError, UsageEr
 from evenreel.wording import count
 
 if TYPE_CHECKING:
-    from evenreel.adaptation.prepared import Note, PreparedSource
-    from evenreel.adaptation.preparing import FoundConfounders, PrepareSettings, SourceSplit
+    from evenreel.adaptation.prepared import FoundConfounders, Note, PreparedSource, PrepareSettings, SourceSplit
     from evenreel.checkpoint import Pretrained
     from evenreel.features import SetAside
     from evenreel.features.scene_elements import EmbeddedDictionary
@@ -90,7 +89,7 @@ class FitOptions:
 
     def load(self) -> PrepareSettings:
         """Read the settings; --set goes before --steps and --seed, and these before the file."""
-        from evenreel.adaptation.settings_files import load_prepare_settings
+        from evenreel.adaptation.prepared import load_prepare_settings
 
         named = [] if self.steps is None else [f"causal_fit.steps={self.steps}", f"flow.steps={self.steps}"]
         named += [] if self.seed is None else [f"seed={self.seed}"]
@@ -108,10 +107,10 @@ def prepare(
 
     Exit status 3 if clips had been skipped.
     """
+    from evenreel.adaptation.prepared import prepare as prepare_source
     from evenreel.adaptation.prepared import save_prepared
-    from evenreel.adaptation.preparing import prepare as prepare_source
     from evenreel.checkpoint import load_matcher
-    from evenreel.checkpoint.config_file import CONFIG, read_config
+    from evenreel.checkpoint.records import CONFIG, read_config
     from evenreel.corpus import load_corpus
     from evenreel.matchers.adapter import Adapted
 
@@ -146,7 +145,7 @@ class _Source:
 
     def part(self, split: str) -> tuple[SourceSplit, tuple[SetAside, ...]]:
         """A split, and what had been skipped of it."""
-        from evenreel.adaptation.preparing import SourceSplit
+        from evenreel.adaptation.prepared import SourceSplit
         from evenreel.checkpoint import load_features_for
         from evenreel.corpus import select
         from evenreel.training.data.pairs import pairs_of
@@ -182,8 +181,8 @@ def _own_folder(name: str) -> Path:
 
 def _confounders(fit: FitOptions, source: _Source, videos: VideoFeatures, seed: int) -> FoundConfounders:
     """The confounders that are named, for the source's clips; the seed is that of the centres of frames."""
-    from evenreel.adaptation.preparing import FoundConfounders, confounders_of
-    from evenreel.adaptation.titan.confounders import read_confounders
+    from evenreel.adaptation.prepared import FoundConfounders, confounders_of
+    from evenreel.adaptation.titan_correction import read_confounders
     from evenreel.features.scene_elements import load_embedded
 
     if fit.confounders == KMEANS:
@@ -203,9 +202,9 @@ def _confounders(fit: FitOptions, source: _Source, videos: VideoFeatures, seed: 
 
 def _packaged(source: _Source) -> EmbeddedDictionary:
     """The phrases that come with evenreel, as the text tower of the features reads them."""
-    from evenreel.cli.elements.sources import text_tower
+    from evenreel.cli.elements import text_tower
     from evenreel.features.scene_elements import embed
-    from evenreel.language.scene_dictionary import packaged
+    from evenreel.language.scene_elements import packaged
 
     encoder = text_tower(source.pretrained, source.folder, source.named.features, source.device)
     if encoder is None:

@@ -258,7 +258,7 @@ def _with_recipe(
 
     study = call.study
     if "adapt" in study.options:
-        from evenreel.adaptation.settings_files import load_settings
+        from evenreel.adaptation.titan import load_settings
 
         return sources, replace(settings, adapt=load_settings(choice.recipe or study.recipe, choice.changes))
     if "recipe" not in study.options:

@@ -19,7 +19,7 @@ from evenreel.debias.fusion import Fusion
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Limits, Matcher
-from evenreel.similarity.states import chunks_of, row_count
+from evenreel.similarity.tiles import chunks_of, row_count
 
 
 class Ensemble(nn.Module):

@@ -16,17 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from evenreel.config import check_settings, whole
 from evenreel.errors import UsageError
-from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, pretrained_mean_of
-from evenreel.matchers.matcher import Matcher
-from evenreel.similarity.pooling import masked_mean
+from evenreel.matchers.batches import TextBatch, VideoBatch, pretrained_mean_of
+from evenreel.matchers.matcher import Matcher, Wrapper
+from evenreel.similarity.interaction import masked_mean
 
 KNOTS = 1_001
 """Quantiles of the training lengths that ranks are looked up among."""
@@ -47,7 +46,7 @@ class LengthRemoval:
         check_settings("without_length", self, {"terms": whole(1, 64)})
 
 
-class WithoutLength(nn.Module):
+class WithoutLength(Wrapper):
     """Matcher that removes the effect of a clip's length from its frames; before `fit_pairs`, nothing.
 
     Args:
@@ -60,18 +59,9 @@ class WithoutLength(nn.Module):
     effect: Tensor
 
     def __init__(self, matcher: Matcher, dimension: int, settings: LengthRemoval) -> None:
-        super().__init__()
-        inner: Any = matcher
-        self.matcher: Any = inner
-        self.limits = matcher.limits
+        super().__init__(matcher)
         self.register_buffer("knots", torch.zeros(KNOTS))
         self.register_buffer("effect", torch.zeros(1 + settings.terms, dimension))
-
-    @property
-    def logit_scale(self) -> Tensor:
-        """Logit scale of the wrapped matcher."""
-        scale: Tensor = self.matcher.logit_scale
-        return scale
 
     def fit_pairs(self, pairs: Callable[[], Iterable[tuple[TextBatch, VideoBatch]]]) -> None:
         """Fit the effect of lengths on frames to training pairs.
@@ -93,29 +83,7 @@ class WithoutLength(nn.Module):
             )
         )
 
-    def encode_text(self, text: TextBatch) -> Any:
-        """Encode captions with the wrapped matcher."""
-        return self.matcher.encode_text(text)
-
-    def encode_video(self, video: VideoBatch) -> Any:
-        """Remove the effect of length from the frames of videos, and encode them with the wrapped matcher."""
-        return self.matcher.encode_video(self.cleared(video))
-
-    def score(self, text: Any, video: Any) -> Tensor:
-        """Compute similarities (Q, V) of encoded captions and videos with the wrapped matcher."""
-        scores: Tensor = self.matcher.score(text, video)
-        return scores
-
-    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the wrapped matcher's loss terms, with frames without the effect of length."""
-        other = batch.counterpart
-        counterpart = None if other is None else replace(other, video=self.cleared(other.video))
-        terms: dict[str, Tensor] = self.matcher.loss(
-            replace(batch, video=self.cleared(batch.video), counterpart=counterpart)
-        )
-        return terms
-
-    def cleared(self, video: VideoBatch) -> VideoBatch:
+    def adapt_video(self, video: VideoBatch) -> VideoBatch:
         """Remove the effect of length from the frames of videos, which keep unit length."""
         explained = self._terms(spans_s(video)).to(self.effect.dtype) @ self.effect
         frames = F.normalize(video.frames - explained[:, None], dim=-1).masked_fill(~video.frame_mask[..., None], 0.0)

@@ -45,7 +45,7 @@ def balance(matches: NDArray[Any], videos: int) -> Balance:
     """Measure how evenly the queries of a matching are spread over videos.
 
     Args:
-        matches: (Q,) index of the video of each query, -1 for none (`evenreel.adaptation.titan.matching.rematch`).
+        matches: (Q,) index of the video of each query, -1 for none (`evenreel.adaptation.titan.rematch`).
         videos: number of videos.
 
     Raises:

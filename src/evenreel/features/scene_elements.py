@@ -23,7 +23,7 @@ from evenreel.documents import parse_json
 from evenreel.errors import EvenreelError, FeaturesError, UsageError
 from evenreel.features.manifest import store
 from evenreel.features.shards import seal, unseal
-from evenreel.language.scene_dictionary import SceneDictionary
+from evenreel.language.scene_elements import SceneDictionary
 from evenreel.parquet_files import read_table
 from evenreel.progress import Progress
 from evenreel.types import Encoder, FloatArray, VideoFeatures
@@ -43,21 +43,13 @@ _AT_ONCE_BYTES = 64 * 2**20
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedDictionary:
-    """A scene dictionary with a vector for each phrase, by the text tower of an encoder.
+    """A scene dictionary with a vector for each phrase, by the text tower of an encoder."""
 
-    Attributes:
-        dictionary: the phrases.
-        entities: (N_e, D) float32, rows of unit length.
-        activities: (N_a, D) float32, rows of unit length.
-        encoder_id: name of the encoder.
-        weights_hash: hash of its weights; features of another encoder cannot be compared with it.
-    """
-
-    dictionary: SceneDictionary
-    entities: FloatArray
-    activities: FloatArray
-    encoder_id: str
-    weights_hash: str
+    dictionary: SceneDictionary  # the phrases
+    entities: FloatArray  # (N_e, D) float32, rows of unit length
+    activities: FloatArray  # (N_a, D) float32, rows of unit length
+    encoder_id: str  # name of the encoder
+    weights_hash: str  # hash of its weights; features of another encoder cannot be compared with it
 
     def __post_init__(self) -> None:
         rows = (len(self.entities), len(self.activities))
@@ -71,21 +63,13 @@ class EmbeddedDictionary:
 
 @dataclass(frozen=True, eq=False)
 class TopElements:
-    """Phrases nearest to each clip, in descending score; equal scores in the order of the dictionary.
+    """Phrases nearest to each clip, in descending score; equal scores in the order of the dictionary."""
 
-    Attributes:
-        clip_ids: V ids.
-        entities: (V, k) int32, places in the dictionary; k is at most the size of the dictionary.
-        entity_scores: (V, k) float32 cosines.
-        activities: (V, l) int32, places in the dictionary.
-        activity_scores: (V, l) float32 cosines.
-    """
-
-    clip_ids: tuple[str, ...]
-    entities: Places
-    entity_scores: FloatArray
-    activities: Places
-    activity_scores: FloatArray
+    clip_ids: tuple[str, ...]  # V ids
+    entities: Places  # (V, k) int32, places in the dictionary; k is at most the size of the dictionary
+    entity_scores: FloatArray  # (V, k) float32 cosines
+    activities: Places  # (V, l) int32, places in the dictionary
+    activity_scores: FloatArray  # (V, l) float32 cosines
 
 
 def embed(dictionary: SceneDictionary, encoder: Encoder, progress: Progress = lambda share: None) -> EmbeddedDictionary:
@@ -174,11 +158,7 @@ def _nearest(rows: FloatArray, phrases: FloatArray, count: int, progress: Progre
 
 
 def _unit(rows: NDArray[Any], names: tuple[str, ...]) -> FloatArray:
-    """Scale rows to unit length.
-
-    Raises:
-        FeaturesError: a row has no direction.
-    """
+    """Scale rows to unit length."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     if len(bad := np.flatnonzero(~(norms[:, 0] > 0) | ~np.isfinite(norms[:, 0]))):
         raise FeaturesError(
@@ -189,19 +169,15 @@ def _unit(rows: NDArray[Any], names: tuple[str, ...]) -> FloatArray:
 
 
 def save_dictionary(dictionary: SceneDictionary, folder: Path) -> None:
-    """Write a scene dictionary into a folder, replacing that of the folder.
-
-    Raises:
-        FeaturesError: the folder cannot be written.
-    """
-    kinds = [
-        (kind, phrases, counts or (None,) * len(phrases))
+    """Write a scene dictionary into a folder, replacing that of the folder."""
+    rows = [
+        (kind, *row)
         for kind, phrases, counts in (
             (ENTITY, dictionary.entities, dictionary.entity_counts),
             (ACTIVITY, dictionary.activities, dictionary.activity_counts),
         )
+        for row in zip(phrases, counts or (None,) * len(phrases), strict=True)
     ]
-    rows = [(kind, *row) for kind, phrases, counts in kinds for row in zip(phrases, counts, strict=True)]
     schema = {"kind": pl.String(), "phrase": pl.String(), "captions": pl.Int64()}
     record = {
         "format": FORMAT,
@@ -215,11 +191,7 @@ def save_dictionary(dictionary: SceneDictionary, folder: Path) -> None:
 
 
 def remove_dictionary(folder: Path) -> None:
-    """Delete a dictionary from a folder, with its embeddings and the phrases of clips; other files stay.
-
-    Raises:
-        FeaturesError: a file cannot be removed.
-    """
+    """Delete a dictionary from a folder, with its embeddings and the phrases of clips; other files stay."""
     any_hash = "[0-9a-f]" * _HASH_LETTERS
     try:
         for path in (*folder.glob(f"{EMBEDDINGS}/{any_hash}.safetensors"), *folder.glob(CLIPS.format(any_hash))):
@@ -231,18 +203,19 @@ def remove_dictionary(folder: Path) -> None:
 
 
 def load_dictionary(folder: Path) -> SceneDictionary:
-    """Load the dictionary of a folder.
-
-    Raises:
-        FeaturesError: there is none, it is damaged, or a later version wrote it.
-    """
+    """Load the dictionary of a folder."""
     if not (folder / TABLE).is_file():
         raise FeaturesError(f"There is no scene dictionary in {folder}; make one with `evenreel elements`.")
     try:
         record = parse_json((folder / RECORD).read_text(encoding="utf-8"))
         if record["format"] > FORMAT:
             raise FeaturesError(f"The dictionary in {folder} was made by a later version; update evenreel to read it.")
-        dictionary = _dictionary(read_table(folder / TABLE), record)
+        table = read_table(folder / TABLE)
+        of_kind = [table.filter(pl.col("kind") == kind) for kind in (ENTITY, ACTIVITY)]
+        entities, activities = (tuple(part["phrase"].to_list()) for part in of_kind)
+        named, done = (() if part["captions"].null_count() else tuple(part["captions"].to_list()) for part in of_kind)
+        captions, source, splits = int(record["captions"]), str(record["source"]), tuple(map(str, record["splits"]))
+        dictionary = SceneDictionary(entities, activities, named, done, captions, source, splits)
         whole = dictionary.digest == record["digest"]
     except FeaturesError:
         raise
@@ -251,14 +224,6 @@ def load_dictionary(folder: Path) -> SceneDictionary:
     if not whole:
         raise FeaturesError(f"{folder / RECORD} is of another dictionary than {TABLE} beside it; {_AGAIN}.")
     return dictionary
-
-
-def _dictionary(table: pl.DataFrame, record: Mapping[str, Any]) -> SceneDictionary:
-    of_kind = [table.filter(pl.col("kind") == kind) for kind in (ENTITY, ACTIVITY)]
-    entities, activities = (tuple(part["phrase"].to_list()) for part in of_kind)
-    named, done = (() if part["captions"].null_count() else tuple(part["captions"].to_list()) for part in of_kind)
-    splits = tuple(map(str, record["splits"]))
-    return SceneDictionary(entities, activities, named, done, int(record["captions"]), str(record["source"]), splits)
 
 
 def embeddings_path(folder: Path, weights_hash: str) -> Path:
@@ -288,11 +253,7 @@ def save_embedded(embedded: EmbeddedDictionary, folder: Path) -> Path:
 
 
 def load_embedded(folder: Path, weights_hash: str) -> EmbeddedDictionary:
-    """Load the dictionary of a folder with its embeddings by an encoder.
-
-    Raises:
-        FeaturesError: the encoder has not embedded this dictionary, or a file is damaged.
-    """
+    """Load the dictionary of a folder with its embeddings by an encoder."""
     dictionary, path = load_dictionary(folder), embeddings_path(folder, weights_hash)
     if not path.is_file():
         raise FeaturesError(
@@ -315,49 +276,28 @@ def load_embedded(folder: Path, weights_hash: str) -> EmbeddedDictionary:
 
 def element_table(top: TopElements, dictionary: SceneDictionary) -> pl.DataFrame:
     """Make a table of the phrases nearest to each clip: `clip_id, kind, rank, phrase, score`, rank 1 the nearest."""
-    parts = [
-        _part(top.clip_ids, kind, phrases, places, scores)
-        for kind, phrases, places, scores in (
-            (ENTITY, dictionary.entities, top.entities, top.entity_scores),
-            (ACTIVITY, dictionary.activities, top.activities, top.activity_scores),
-        )
-    ]
-    return pl.concat(parts)
-
-
-def _part(
-    clip_ids: tuple[str, ...], kind: str, phrases: tuple[str, ...], places: Places, scores: FloatArray
-) -> pl.DataFrame:
-    clips, kept = places.shape
-    return pl.DataFrame(
-        {
-            "clip_id": np.repeat(np.array(clip_ids, object), kept).tolist(),
+    schema = {"clip_id": pl.String, "kind": pl.String, "rank": pl.Int32, "phrase": pl.String, "score": pl.Float32}
+    parts = []
+    for kind, phrases, places, scores in (
+        (ENTITY, dictionary.entities, top.entities, top.entity_scores),
+        (ACTIVITY, dictionary.activities, top.activities, top.activity_scores),
+    ):
+        clips, kept = places.shape
+        columns = {
+            "clip_id": np.repeat(np.array(top.clip_ids, object), kept).tolist(),
             "kind": [kind] * (clips * kept),
             "rank": np.tile(np.arange(1, kept + 1, dtype=np.int32), clips),
             "phrase": [phrases[place] for place in places.ravel()],
             "score": scores.ravel(),
-        },
-        {"clip_id": pl.String, "kind": pl.String, "rank": pl.Int32, "phrase": pl.String, "score": pl.Float32},
-    )
+        }
+        parts.append(pl.DataFrame(columns, schema))
+    return pl.concat(parts)
 
 
 def save_elements(
     top: TopElements, dictionary: SceneDictionary, folder: Path, fingerprint: Mapping[str, str | int | None]
 ) -> Path:
-    """Write the phrases of each clip, `element_table`, beside the dictionary.
-
-    Args:
-        top: nearest phrases of the clips.
-        dictionary: the phrases that their places are in.
-        folder: folder of the dictionary.
-        fingerprint: identity of the clips' features (`FoundClips.fingerprint`); with the dictionary it names the file.
-
-    Returns:
-        The file, `clips-HASH.parquet`.
-
-    Raises:
-        FeaturesError: the folder cannot be written.
-    """
+    """Write the phrases of each clip, `element_table`, beside the dictionary."""
     of = json.dumps([dictionary.digest, fingerprint], sort_keys=True).encode()
     path = folder / CLIPS.format(hashlib.blake2b(of, digest_size=_HASH_LETTERS // 2).hexdigest())
     _store_table(element_table(top, dictionary), path)

@@ -16,9 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.arrays import slices
+from evenreel.errors import UsageError
 from evenreel.features.clip_reader import spans
 from evenreel.features.shards import Shard
-from evenreel.types import Encoder, TextTrack
+from evenreel.types import Encoder, ScoreNotes, Scores, TextFeatures, TextTrack, VideoFeatures
 
 TEMPLATE = "There are scene texts: {words} in this frame."
 EMPTY = "There is no scene text in this frame."
@@ -49,45 +51,24 @@ class Sampled(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """On-screen text in the O windows of a clip.
+    """On-screen text in the O windows of a clip."""
 
-    Attributes:
-        texts: O sentences, empty where no sign is shown.
-        vectors: (O, D) float16, features of the sentences, zero where there is none.
-        confidence: (O,) float32, see `WindowText`.
-    """
-
-    texts: tuple[str, ...]
-    vectors: NDArray[np.float16]
-    confidence: NDArray[np.float32]
+    texts: tuple[str, ...]  # O sentences, empty where no sign is shown
+    vectors: NDArray[np.float16]  # (O, D) float16, features of the sentences, zero where there is none
+    confidence: NDArray[np.float32]  # (O,) float32, see `WindowText`
 
 
 class WindowText(NamedTuple):
-    """On-screen text of one window.
+    """On-screen text of one window."""
 
-    Attributes:
-        text: the sentence; empty where no sign is shown.
-        confidence: mean over its words of the confidence each was read with, on the sign where it was read best; 0
-            where there is none, and 1 where the window says so (`where_empty`).
-    """
-
-    text: str
+    text: str  # the sentence; empty where no sign is shown
+    # mean over its words of the confidence each was read with, on the sign where it was read best; 0 where there is
+    # none, and 1 where the window says so (`where_empty`)
     confidence: float
 
 
 def with_windows(shard: Shard, count: int, encoder: Encoder, *, exact: bool = False) -> Shard:
-    """Return a shard with on-screen windows, made of the text in it; none where on-screen text was not read.
-
-    Args:
-        shard: features of a clip, with its frames and the on-screen text that was read.
-        count: O, number of windows.
-        encoder: the encoder of the frames.
-        exact: whether the tracks say when signs appear and vanish, rather than in which of the sampled frames they were
-            found.
-
-    Raises:
-        EncoderError: a feature is not finite.
-    """
+    """Return a shard with on-screen windows, made of the text in it; none where on-screen text was not read."""
     if shard.tracks is None or shard.frames is None:
         return replace(shard, window_texts=None, windows=None)
     made = read_windows(shard.tracks, Sampled.of_text(shard), count, encoder, exact=exact)
@@ -137,16 +118,7 @@ def written(
     exact: bool = False,
     change: Change | None = None,
 ) -> tuple[WindowText, ...]:
-    """Make the on-screen sentence and its confidence for each of the O windows of a clip with at least one frame.
-
-    Args:
-        tracks: signs, in the order in which they appear.
-        sampled: the frames they were found in.
-        count: O, number of windows.
-        fits: whether the tokenizer takes a sentence whole.
-        exact: whether the tracks say when signs appear and vanish.
-        change: changes what signs say, window by window; None for none.
-    """
+    """Make the on-screen sentence and its confidence for each of the O windows of a clip with at least one frame."""
     spans = windows_of(tracks, sampled, count, exact=exact)
     return tuple(_written(_kept(_words(shown), fits)) for shown in _shown(tracks, spans, count, change))
 
@@ -166,14 +138,7 @@ def where_empty(said: Sequence[WindowText], sentence: str) -> tuple[WindowText, 
 def read_confidence(
     tracks: Sequence[TextTrack], sampled: Sampled, texts: Sequence[str], *, exact: bool = False
 ) -> NDArray[np.float32]:
-    """Compute the confidence (O,), 0 to 1, with which the words of each window's sentence were read, mean over words.
-
-    Args:
-        tracks: signs that the sentences were made of.
-        sampled: the frames they were found in.
-        texts: O sentences.
-        exact: whether the tracks say when signs appear and vanish.
-    """
+    """Compute the mean confidence (O,), 0 to 1, with which the words of each window's sentence were read."""
     before, after = TEMPLATE.split("{words}")
     found = np.zeros(len(texts), np.float32)
     spans = windows_of(tracks, sampled, len(texts), exact=exact)
@@ -188,11 +153,6 @@ def spread(tracks: Sequence[TextTrack], sampled: Sampled, moments_s: NDArray[np.
 
     Else a window between two frames would be empty under a sign that is in both. A frame's whole stretch would reach
     into the next window wherever the frame is not exactly in the middle of its own.
-
-    Args:
-        tracks: signs, each from its first frame to its last.
-        sampled: the frames they were found in.
-        moments_s: (O,) middles of the windows, in order.
     """
     times_s, spans_s, middles_s = sampled.times_s.tolist(), sampled.spans_s.tolist(), moments_s.tolist()
 
@@ -205,23 +165,6 @@ def spread(tracks: Sequence[TextTrack], sampled: Sampled, moments_s: NDArray[np.
         return replace(track, start_s=min([track.start_s, *at_s]), end_s=max([track.end_s, *at_s]))
 
     return [reaching(track) for track in tracks]
-
-
-def window_texts(tracks: Sequence[TextTrack], length_s: float, count: int, fits: Fits) -> tuple[str, ...]:
-    """Make one sentence for each of `count` windows of equal length; empty where no sign is shown.
-
-    Args:
-        tracks: signs, in the order in which they appear.
-        length_s: length of the clip; signs after it count to the last window.
-        count: O, number of windows.
-        fits: whether the tokenizer takes a sentence whole; of too many words the most certain are kept.
-
-    >>> sign = TextTrack("GATE 12", 0.9, 0.0, 6.0, (0, 0, 1, 1))
-    >>> window_texts([sign], 8.0, 2, lambda text: True)[1]
-    'There are scene texts: GATE 12 in this frame.'
-    """
-    spans = _spans(tracks, length_s, count)
-    return tuple(_fill(_kept(_words(shown), fits)) for shown in _shown(tracks, spans, count))
 
 
 def _spans(tracks: Sequence[TextTrack], length_s: float, count: int) -> list[range]:
@@ -279,3 +222,54 @@ def _mean(confidences: Collection[float]) -> float:
 
 def _fill(words: Sequence[str] | dict[str, float]) -> str:
     return TEMPLATE.format(words=" ".join(words)) if words else ""
+
+
+USES = "mean score of the clips with text"
+"""What scores of clips without any text are taken from."""
+BLOCK_BYTES = 2**26
+
+
+def window_scores(texts: TextFeatures, videos: VideoFeatures) -> Scores:
+    """Compute scores (Q, V): the largest cosine between a word of the caption and an on-screen window of the clip.
+
+    A caption names a sign in one word, and the sign is read in some of the windows, more often wrong than all else that
+    is compared. So the best pair says more than a mean over words and windows does, in which the others drown it. It
+    says nothing of what a clip shows otherwise: fused with a matcher of frames (`evenreel.evaluation.fuse`), its weight
+    learned on a validation split, it counts as much as words are worth there.
+
+    A clip in which no text was read gets the mean of the caption's scores with all other clips.
+
+    Args:
+        texts: features of Q captions.
+        videos: features of V clips with on-screen text, by the same encoder.
+
+    Raises:
+        UsageError: no clip has on-screen text, or captions have features of another length.
+    """
+    read = videos.on_screen
+    if read is None or not read.mask.any():
+        raise UsageError("No clip has on-screen text; compute features that have it, without --no-ocr.")
+    if texts.words.shape[2] != read.windows.shape[2]:
+        raise UsageError(
+            f"Features of captions have {texts.words.shape[2]} numbers and those of on-screen text "
+            f"{read.windows.shape[2]}; compute both with one encoder."
+        )
+    written = read.mask.any(1)
+    columns, clip_starts = _real(read.windows, read.mask)
+    captions = max(1, BLOCK_BYTES // (4 * len(columns) * texts.words.shape[1]))
+    values = np.empty((len(texts.ids), len(videos.ids)), np.float32)
+    for rows in slices(len(values), captions):
+        words, caption_starts = _real(texts.words[rows], texts.word_mask[rows])
+        of_words = np.maximum.reduceat(words @ columns.T, clip_starts, axis=1)
+        values[rows, written] = np.maximum.reduceat(of_words, caption_starts, axis=0)
+    values[:, ~written] = values[:, written].mean(1, keepdims=True)
+    about = ScoreNotes(uses=() if written.all() else (USES,))
+    return Scores(values, texts.ids, videos.ids, about)
+
+
+def _real(vectors: NDArray[np.floating], mask: NDArray[np.bool_]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The real vectors (N, D) of all rows that have any, of unit length, and where each such row begins."""
+    real = vectors[mask].astype(np.float32)
+    counts = mask.sum(1)
+    counts = counts[counts > 0]
+    return real / np.linalg.norm(real, axis=1, keepdims=True), np.cumsum(counts) - counts

@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
-from evenreel.errors import FeaturesError, UsageError
+from evenreel.config import MOST_BITS, check_settings, number, whole
+from evenreel.errors import FeaturesError
 from evenreel.features.load import Sentences
 from evenreel.features.stored import StoredClips
 from evenreel.features.windows import EMPTY, MOMENT_S, Fits, Sampled, WindowText, where_empty, windows_of, written
@@ -47,6 +48,7 @@ LOOK_ALIKE: Mapping[str, str] = {
 _NEAR = 8
 """Among how many numbers of characters, on either side, one without look-alikes is replaced by one of its kind."""
 
+_SHARE = number("from 0 to 1", lambda value: 0 <= value <= 1)
 _MANTISSA_BITS = 53
 _DRAW_BYTES = 8
 
@@ -66,24 +68,15 @@ class WordChanges:
             splits.
     """
 
-    ratio: float = 1.0
+    ratio: Annotated[float, _SHARE] = 1.0
     unit: Unit = "word"
-    char_errors: float = 0.0
-    seed: int = 0
+    char_errors: Annotated[float, _SHARE] = 0.0
+    seed: Annotated[int, whole(0, MOST_BITS)] = 0
     splits: Splits = "all"
     empty: Empty = "left_out"
 
     def __post_init__(self) -> None:
-        known = {"unit": ("word", "window", "clip"), "splits": ("all", "evaluated"), "empty": ("left_out", "caption")}
-        for name, words in known.items():
-            if getattr(self, name) not in words:
-                raise UsageError(_wrong(name, getattr(self, name), " or ".join(words)))
-        for name in ("ratio", "char_errors"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-                raise UsageError(_wrong(name, value, "a number from 0 to 1"))
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise UsageError(_wrong("seed", self.seed, "a whole number of at least 0"))
+        check_settings("changed words", self)
 
     @property
     def words_differ(self) -> bool:
@@ -138,7 +131,7 @@ def with_changed_words(
         found: the clips; every call reads their signs again.
         videos: `found.load()`, or the same with other windows.
         changes: words to leave out or misread.
-        encoder: loads the encoder of the features, see `evenreel.checkpoint.word_changes`; not called where all
+        encoder: loads the encoder of the features, see `evenreel.checkpoint.corpus_features`; not called where all
             sentences are known.
         progress: called with the share of the sentences to encode that is done.
 
@@ -162,27 +155,19 @@ def with_changed_words(
     vectors = sentences.vectors((one.text for clip in said for one in clip if one.text), progress)
     windows = np.zeros((len(said), found.made.windows, found.dimension), np.float16)
     for row, clip in enumerate(said):
-        for number, one in enumerate(clip):
+        for place, one in enumerate(clip):
             if one.text:
-                windows[row, number] = vectors[one.text]
-    mask = np.array([[bool(one.text) for one in clip] for clip in said], np.bool_)
-    confidence = np.array([[one.confidence for one in clip] for clip in said], np.float32)
+                windows[row, place] = vectors[one.text]
     shape = windows.shape[:2]
-    return replace(videos, on_screen=OnScreen(windows, mask.reshape(shape), confidence.reshape(shape)))
+    mask = np.array([[bool(one.text) for one in clip] for clip in said], np.bool_).reshape(shape)
+    confidence = np.array([[one.confidence for one in clip] for clip in said], np.float32).reshape(shape)
+    return replace(videos, on_screen=OnScreen(windows, mask, confidence))
 
 
 def changed_windows(
     shard: Shard, clip_id: str, changes: WordChanges, made: FeatureSet, fits: Fits
 ) -> tuple[WindowText, ...]:
-    """Make the sentences of the O windows of a clip after its words were changed.
-
-    Args:
-        shard: shard of the clip, read with vision; `frames` and `windows` may be None.
-        clip_id: id in the corpus.
-        changes: words to leave out or misread.
-        made: how the clip was read, with windows.
-        fits: whether the tokenizer takes a sentence whole.
-    """
+    """Make the sentences of the O windows of a clip after its words were changed."""
     said = written(
         shard.tracks or (),
         Sampled.of_text(shard),
@@ -205,12 +190,6 @@ def changed_signs(shard: Shard, clip_id: str, changes: WordChanges, made: Featur
     A sign that is read otherwise from one window to the next is several, each with the stretch in which it is read so;
     one that is not read without an error has lost its other readings, and one without a word left is gone. Windows that
     are left out as a whole do not concern signs: see `changed_windows`.
-
-    Args:
-        shard: shard of the clip, read with vision; `frames` and `windows` may be None.
-        clip_id: id in the corpus.
-        changes: words to leave out or misread.
-        made: how the clip was read, with windows.
     """
     tracks, count = shard.tracks or (), made.windows or 1
     if not changes.words_differ:
@@ -226,13 +205,7 @@ def changed_signs(shard: Shard, clip_id: str, changes: WordChanges, made: Featur
 
 
 def _readings(track: TextTrack, read: Mapping[int, TextTrack | None], edges_s: Sequence[float]) -> Iterator[TextTrack]:
-    """Iterate over the readings of a sign from window to window; equal neighbours are one reading.
-
-    Args:
-        track: the sign.
-        read: its text in each window that shows it, by the window's number, in order; None for nothing.
-        edges_s: starts of the windows, and the end of the last one.
-    """
+    """Iterate over the readings of a sign from window to window; equal neighbours are one reading."""
     numbers = [*read]
     for said, run in groupby(numbers, lambda number: read[number]):
         if said is None:
@@ -245,14 +218,7 @@ def _readings(track: TextTrack, read: Mapping[int, TextTrack | None], edges_s: S
 
 
 def changed_track(track: TextTrack, clip_id: str, window: int, changes: WordChanges) -> TextTrack | None:
-    """Return a sign as it is read in a window, with the words that are left; None without a word.
-
-    Args:
-        track: the sign.
-        clip_id: the clip's id in the corpus.
-        window: number of the window, from 0; it decides how characters are misread, and nothing else.
-        changes: words to leave out or misread.
-    """
+    """Return a sign as it is read in a window, with the words that are left; None without a word."""
     if changes.unit == "clip" and not _draws(1, changes.seed, "clip", clip_id)[0] < changes.ratio:
         return None
     before = track.text.split()
@@ -306,7 +272,3 @@ def _draws(count: int, *place: str | int) -> list[float]:
     digest = hashlib.shake_128(json.dumps(place).encode()).digest(count * _DRAW_BYTES)
     numbers = (int.from_bytes(digest[at : at + _DRAW_BYTES], "big") for at in range(0, len(digest), _DRAW_BYTES))
     return [(number >> (8 * _DRAW_BYTES - _MANTISSA_BITS)) / 2**_MANTISSA_BITS for number in numbers]
-
-
-def _wrong(name: str, value: object, words: str) -> str:
-    return f"The setting {name} of changed words is {value!r}; it must be {words}."

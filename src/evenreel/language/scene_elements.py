@@ -1,11 +1,19 @@
-"""Scene elements of captions: entities and activities that can be seen, each in one spelling (BiMa, section 3.1).
+"""Scene elements of captions, and the dictionary that they make: what clips may show (BiMa, arXiv 2506.03589, 3.1).
 
 An entity is a noun with its modifiers (`red ball`); an activity is a verb with its particle and what it is done to or
 where (`kick red ball`, `sit on chair`). Words are in their base form, without articles, possessives and numbers.
+
+A scene dictionary holds the entities and activities that clips may show, mined from captions or given as lists. The
+paper says neither how large its dictionary is nor how it was made; here phrases are counted in captions, and each has
+the number of captions that name it. How a dictionary is embedded, and looked up in clips, is in
+`evenreel.features.scene_elements` and `evenreel.matchers.bima.select`.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,13 +38,9 @@ from evenreel.progress import Progress
 
 Forms = Literal["all", "whole", "bare"]
 """What is noted of a phrase with words that may be left away: the whole phrase and all shorter ones, or one of them."""
-
 ENTITIES, ACTIVITIES = "entities", "activities"
-
 Extractor = Callable[[Sequence[str]], Sequence[Mapping[str, Sequence[str]]]]
 """Captions -> for each of them `{"entities": [...], "activities": [...]}`, from a language model for example."""
-
-
 _BATCH = 256
 _SHOWN = 80
 _PLACES = ("ARGM-LOC", "ARGM-DIR", "ARGM-MNR")
@@ -94,35 +98,23 @@ def read_elements(
 ) -> list[Elements]:
     """Find the entities and activities of each caption; equal captions are read once.
 
-    Args:
-        captions: texts of captions.
-        extract: finds the phrases of a few hundred captions at a time; None for a tagger and rules. What it finds is
-            brought to base forms.
-        settings: how a tagger's words become phrases.
-        progress: called with the share that is done.
-
-    Raises:
-        UsageError: `extract` returned something else than an `Extractor` does, or the tagger is not installed.
-
     >>> read_elements(["A man kicks a red ball."], settings=MiningSettings(tagger="pattern"))
     [Elements(entities=('man', 'red ball', 'ball'), activities=('kick red ball', 'kick ball', 'kick'))]
     """
-    find = _reader(extract, settings or MiningSettings())
+    settings = settings or MiningSettings()
+    tagger = load_tagger(settings.tagger) if extract is None else None
     distinct = list(dict.fromkeys(captions))
     found: dict[str, Elements] = {}
     for start in range(0, len(distinct), _BATCH):
         batch = distinct[start : start + _BATCH]
-        found.update(zip(batch, find(batch), strict=True))
+        if tagger is not None:
+            elements = [elements_of(tokens, settings) for tokens in tagger.tag(batch)]
+        else:
+            assert extract is not None
+            elements = _checked(extract(batch), batch)
+        found.update(zip(batch, elements, strict=True))
         progress(len(found) / len(distinct))
     return [found[caption] for caption in captions]
-
-
-def _reader(extract: Extractor | None, settings: MiningSettings) -> Callable[[Sequence[str]], list[Elements]]:
-    """What finds the elements of some captions."""
-    if extract is not None:
-        return lambda captions: _checked(extract(captions), captions)
-    tagger = load_tagger(settings.tagger)
-    return lambda captions: [elements_of(tokens, settings) for tokens in tagger.tag(captions)]
 
 
 def elements_of(tokens: Tagged, settings: MiningSettings) -> Elements:
@@ -144,7 +136,9 @@ def _once(forms: Iterable[Sequence[str]]) -> tuple[str, ...]:
 
 def _entity_forms(tokens: Tagged, entity: Phrase, settings: MiningSettings) -> list[str]:
     """`small red ball`, `red ball` and `ball`; nothing where it names no thing."""
-    words = [one for one in tokens[entity.start : entity.stop] if is_word(one) and not _says_nothing(one)]
+    empty = words_of_list("not_modifier")
+    words = [one for one in tokens[entity.start : entity.stop] if is_word(one)]
+    words = [one for one in words if not (one.part == "adjective" and one.lemma in empty)]
     of = entity.stop < len(tokens) and tokens[entity.stop].lemma == "of"
     if not words or entity.head in _no_entities() or (of and entity.head in amounts()) or not _named(words[-1]):
         return []
@@ -153,7 +147,9 @@ def _entity_forms(tokens: Tagged, entity: Phrase, settings: MiningSettings) -> l
 
 def _shorter(words: Sequence[Token], known: Mapping[str, str]) -> list[str]:
     """A noun phrase, and what is left of it without its first modifier, then without its second; synonyms as one."""
-    nouns = _nouns_from(words)
+    nouns = len(words) - 1  # where the nouns start that it ends with
+    while nouns > 0 and words[nouns - 1].part == "noun":
+        nouns -= 1
     modifiers, thing = [token.text.lower() for token in words[:nouns]], base_form(words[nouns:])
     forms: list[str] = []
     for start in range(nouns + 1):
@@ -164,21 +160,9 @@ def _shorter(words: Sequence[Token], known: Mapping[str, str]) -> list[str]:
     return forms
 
 
-def _says_nothing(token: Token) -> bool:
-    return token.part == "adjective" and token.lemma in words_of_list("not_modifier")
-
-
 def _named(head: Token) -> bool:
     """Whether it is a word with letters, and more than one."""
     return len(head.lemma) > 1 and any(map(str.isalpha, head.lemma))
-
-
-def _nouns_from(words: Sequence[Token]) -> int:
-    """Where the nouns start that a phrase ends with."""
-    first = len(words) - 1
-    while first > 0 and words[first - 1].part == "noun":
-        first -= 1
-    return first
 
 
 def _chosen(forms: Sequence[str], which: Forms) -> Sequence[str]:
@@ -202,13 +186,10 @@ def _activity_forms(
 
 def _things(tokens: Tagged, after: int, at: Mapping[int, Sequence[str]]) -> tuple[str, Sequence[str]]:
     """The preposition behind a verb, if any, and what follows: `` and `red ball`, or `on ` and `wooden chair`."""
-    if after in at or after >= len(tokens) or not _is_place(tokens[after]):
+    link = tokens[after] if after < len(tokens) and after not in at else None
+    if link is None or link.tag not in ("IN", "TO", "RP") or not any(link.lemma in words_of(role) for role in _PLACES):
         return "", at.get(after, ())
-    return f"{tokens[after].lemma} ", at.get(after + 1, ())
-
-
-def _is_place(token: Token) -> bool:
-    return token.tag in ("IN", "TO", "RP") and any(token.lemma in words_of(role) for role in _PLACES)
+    return f"{link.lemma} ", at.get(after + 1, ())
 
 
 def _checked(answers: Any, captions: Sequence[str]) -> list[Elements]:
@@ -234,12 +215,8 @@ def _elements(answer: Any, caption: str) -> Elements:
             "give a dictionary with two lists of phrases, `entities` and `activities`."
         )
     entities, activities = (tuple(one or ()) for one in lists)
-    return Elements(_plain(entities, plain_entity), _plain(activities, plain_activity))
-
-
-def _plain(given: Sequence[str], spelling: Callable[[str], str]) -> tuple[str, ...]:
-    """Phrases in base forms, each once; one without a word names nothing."""
-    return tuple(dict.fromkeys(phrase for one in given if (phrase := spelling(one))))
+    plain = map(plain_entity, entities), map(plain_activity, activities)
+    return Elements(*(tuple(dict.fromkeys(phrase for phrase in some if phrase)) for some in plain))
 
 
 def plain_entity(phrase: str) -> str:
@@ -306,3 +283,161 @@ def _no_activities() -> frozenset[str]:
 def _compounds() -> frozenset[str]:
     """Noun phrases that are one thing with their first word."""
     return frozenset(words_of_list("entity")) | caption_synonyms().nouns.keys()
+
+
+GIVEN, PACKAGED = "given as lists", "packaged with evenreel"
+TRAIN = "train"
+_DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True)
+class SceneDictionary:
+    """Phrases of entities and activities that clips may show, each once."""
+
+    entities: tuple[str, ...]  # N_e noun phrases, the most frequent first
+    activities: tuple[str, ...]  # N_a verb phrases, the most frequent first
+    entity_counts: tuple[int, ...] = ()  # N_e numbers of captions that name each; empty where they were not counted
+    activity_counts: tuple[int, ...] = ()  # N_a numbers of captions that name each; empty where they were not counted
+    captions: int = 0  # number of captions that were read; 0 where they were not counted
+    source: str = GIVEN  # origin of the phrases, in words
+    # splits of a corpus whose captions were read; empty where the phrases are from elsewhere
+    splits: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.entities and not self.activities:
+            raise UsageError("A scene dictionary has neither entities nor activities; give it some phrases.")
+        _check(ENTITIES, self.entities, self.entity_counts)
+        _check(ACTIVITIES, self.activities, self.activity_counts)
+
+    @property
+    def digest(self) -> str:
+        """Hexadecimal digest of the phrases in their order; it changes whenever embeddings of the phrases would."""
+        phrases = json.dumps([self.entities, self.activities]).encode()
+        return hashlib.blake2b(phrases, digest_size=_DIGEST_BYTES).hexdigest()
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """Labels that say which splits other than the training split the phrases are from; mostly empty.
+
+        >>> SceneDictionary(("ball",), (), splits=("train", "test")).uses
+        ('scene elements from captions of test',)
+        """
+        others = [split for split in self.splits if split != TRAIN]
+        return (f"scene elements from captions of {' and '.join(others)}",) if others else ()
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """Kinds that the dictionary has no phrase of, `entities` or `activities`; mostly empty.
+
+        >>> SceneDictionary(("ball",), ()).lacks
+        ('activities',)
+        """
+        kinds = ((ENTITIES, self.entities), (ACTIVITIES, self.activities))
+        return tuple(kind for kind, phrases in kinds if not phrases)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Sentences that results made with the dictionary must carry; mostly empty.
+
+        >>> for sentence in SceneDictionary(("ball",), ()).notices:
+        ...     print(sentence)
+        The dictionary has no activities, so clips get none; mine more captions or rarer phrases, or give lists of both.
+        """
+        lacking = (
+            f"The dictionary has no {kind}, so clips get none; mine more captions or rarer phrases, or give lists of "
+            "both."
+            for kind in self.lacks
+        )
+        used = (f"What is made with this dictionary uses {use}: name it beside every figure." for use in self.uses)
+        return (*used, *lacking)
+
+
+def mine(
+    captions: Sequence[str],
+    extract: Extractor | None = None,
+    settings: MiningSettings | None = None,
+    progress: Progress = lambda share: None,
+) -> SceneDictionary:
+    """Make a scene dictionary of the entities and activities that captions name, with the number of captions of each.
+
+    Args:
+        captions: captions of training clips alone: a dictionary mined from test captions would contain the answers.
+        extract: finds the phrases of captions; None for a tagger and rules.
+        settings: how phrases are found, and the limits of the dictionary.
+        progress: called with the share that is done.
+
+    Raises:
+        UsageError: no phrase is in enough captions, `extract` returned something else than an `Extractor` does, or the
+            tagger is not installed.
+
+    >>> found = mine(["A dog runs.", "Two dogs are running.", "a cat"], settings=MiningSettings("pattern", 1))
+    >>> found.entities, found.entity_counts, found.activities, found.captions
+    (('dog', 'cat'), (2, 1), ('run',), 3)
+    """
+    settings = settings or MiningSettings()
+    by = "a function of the user's" if extract else load_tagger(settings.tagger).name
+    return dictionary_of(read_elements(captions, extract, settings, progress), settings, f"captions, read by {by}")
+
+
+def dictionary_of(named: Sequence[Elements], settings: MiningSettings, source: str) -> SceneDictionary:
+    """Make a dictionary of the phrases that most captions name; ties are broken by the alphabet."""
+    entities, activities = counts_of(named)
+    kept = [
+        _most_frequent(counts, settings.min_captions, most)
+        for counts, most in ((entities, settings.max_entities), (activities, settings.max_activities))
+    ]
+    if not any(kept):
+        raise UsageError(
+            f"No phrase is named by {settings.min_captions} of the {len(named):,} captions or more "
+            f"({len(entities):,} entities and {len(activities):,} activities are named by fewer); lower min_captions, "
+            "or give more captions."
+        )
+    things, doings = (dict(rows) for rows in kept)
+    counts = tuple(things.values()), tuple(doings.values())
+    return SceneDictionary(tuple(things), tuple(doings), *counts, len(named), source)
+
+
+def counts_of(named: Iterable[Elements]) -> tuple[Counter[str], Counter[str]]:
+    """Count the captions that name each entity and each activity."""
+    entities: Counter[str] = Counter()
+    activities: Counter[str] = Counter()
+    for one in named:
+        entities.update(set(one.entities))
+        activities.update(set(one.activities))
+    return entities, activities
+
+
+def given(entities: Sequence[str], activities: Sequence[str], source: str = GIVEN) -> SceneDictionary:
+    """Make a dictionary of given phrases; surplus spaces are removed, everything else is kept.
+
+    Args:
+        entities: noun phrases.
+        activities: verb phrases.
+        source: origin of the phrases, in words.
+
+    Raises:
+        UsageError: there is no phrase, one is empty, or one is there twice.
+    """
+    tidy = [tuple(" ".join(phrase.split()) for phrase in some) for some in (entities, activities)]
+    return SceneDictionary(tidy[0], tidy[1], source=source)
+
+
+def packaged() -> SceneDictionary:
+    """Return the scene dictionary that comes with the package, of everyday entities and activities."""
+    return SceneDictionary(words_of_list("entity"), words_of_list("activity"), source=PACKAGED)
+
+
+def _check(kind: str, phrases: tuple[str, ...], counts: tuple[int, ...]) -> None:
+    for place, phrase in enumerate(phrases, start=1):
+        if not phrase.strip():
+            raise UsageError(f"Phrase {place} of the {kind} is empty; leave it out.")
+    if len(set(phrases)) < len(phrases):
+        twice = Counter(phrases).most_common(1)[0][0]
+        raise UsageError(f"{twice[:80]!r} is there more than once among the {kind}; name it once.")
+    if counts and len(counts) != len(phrases):
+        raise UsageError(f"There are {len(counts):,} counts for {len(phrases):,} {kind}; give one for each, or none.")
+
+
+def _most_frequent(counts: Counter[str], least: int, most: int) -> list[tuple[str, int]]:
+    enough = ((phrase, count) for phrase, count in counts.items() if count >= least)
+    return sorted(enough, key=lambda one: (-one[1], one[0]))[:most]

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
 
+from evenreel.config import ABOVE_0_TO_1, check_settings, number
 from evenreel.errors import UsageError
 
+_MARGIN = number("of 0 to 2", lambda value: 0 <= value <= 2)
+"""Two cosines differ by no more."""
 Mining = Literal["hardest", "all", "ran", "ranp"]
 BY_RELEVANCE: tuple[Mining, ...] = ("ran", "ranp")
 """The kinds of mining that ask for degrees of relevance."""
@@ -38,26 +41,15 @@ class RankingSettings:
             spares that too.
     """
 
-    margin: float = 0.2
+    margin: Annotated[float, _MARGIN] = 0.2
     mining: Mining = "hardest"
-    tau_neg: float = 0.75
-    tau_pos: float = 0.20
-    margin_pos: float = 0.2
+    tau_neg: Annotated[float, ABOVE_0_TO_1] = 0.75
+    tau_pos: Annotated[float, ABOVE_0_TO_1] = 0.20
+    margin_pos: Annotated[float, _MARGIN] = 0.2
     diagonal_only: bool = False
 
     def __post_init__(self) -> None:
-        if self.mining not in get_args(Mining):
-            raise UsageError(f"There is no mining {self.mining!r}; choose one of {', '.join(get_args(Mining))}.")
-        if not (0 <= self.margin <= 2 and 0 <= self.margin_pos <= 2):  # so that NaN is refused too
-            raise UsageError(
-                f"margin is {self.margin} and margin_pos {self.margin_pos}; both must be 0 to 2, the most that two "
-                "cosines differ by."
-            )
-        if not (0 < self.tau_neg <= 1 and 0 < self.tau_pos <= 1):
-            raise UsageError(
-                f"tau_neg is {self.tau_neg} and tau_pos {self.tau_pos}; both must be above 0, where every pair is "
-                "relevant, and at most 1."
-            )
+        check_settings("the ranking loss", self)
 
 
 RANKING_PRESETS: Mapping[str, RankingSettings] = {

@@ -4,6 +4,11 @@ from .batches import (
     TextBatch as TextBatch,
     VideoBatch as VideoBatch,
 )
-from .entry import Entry as Entry
-from .matcher import Limits as Limits, Matcher as Matcher
+from .matcher import (
+    ContrastiveMatcher as ContrastiveMatcher,
+    Entry as Entry,
+    Limits as Limits,
+    Matcher as Matcher,
+    Wrapper as Wrapper,
+)
 from .registry import MATCHERS as MATCHERS, build_matcher as build_matcher, register_matcher as register_matcher

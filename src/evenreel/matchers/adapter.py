@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.config import SHARE, check_settings, one_of
+from evenreel.config import SHARE, check_settings
 from evenreel.errors import UsageError
-from evenreel.matchers.batches import PairBatch, TextBatch, VectorMap, VideoBatch, pretrained_mean_of
-from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.batches import TextBatch, VectorMap, VideoBatch, pretrained_mean_of
+from evenreel.matchers.matcher import Matcher, Wrapper
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class AdapterSettings:
 
     kind: Literal["linear", "mlp", "none"] = "linear"
     shared: bool = False
-    dropout: float = 0.0
+    dropout: Annotated[float, SHARE] = 0.0
     windows: bool = False
 
     def __post_init__(self) -> None:
-        check_settings("the adapter", self, {"kind": one_of("linear", "mlp", "none"), "dropout": SHARE})
+        check_settings("the adapter", self)
         if self.kind == "none" and not self.windows:
             raise UsageError(
                 "The setting kind of the adapter is 'none', which changes nothing without windows; set windows to "
@@ -88,47 +88,18 @@ def _map(dimension: int, settings: AdapterSettings) -> nn.Module:
     return NoMap() if settings.kind == "none" else ResidualMap(dimension, settings)
 
 
-class Adapted(nn.Module):
+class Adapted(Wrapper):
     """Matcher that maps features by trained residual maps and passes them to the matcher it wraps.
 
     Its states are those of the wrapped matcher.
     """
 
     def __init__(self, matcher: Matcher, dimension: int, settings: AdapterSettings) -> None:
-        super().__init__()
-        self.matcher = matcher
+        super().__init__(matcher)
         self.windows = settings.windows
         self.limits = matcher.limits._replace(windows=settings.windows or matcher.limits.windows)
         self.text_map = _map(dimension, settings)
         self.frame_map = self.text_map if settings.shared else _map(dimension, settings)
-
-    @property
-    def logit_scale(self) -> Tensor:
-        """Logit scale of the wrapped matcher."""
-        return self.matcher.logit_scale
-
-    def encode_text(self, text: TextBatch) -> Any:
-        """Map the features of captions, and encode them with the wrapped matcher."""
-        return self.matcher.encode_text(self.adapt_text(text))
-
-    def encode_video(self, video: VideoBatch) -> Any:
-        """Map the features of videos, and encode them with the wrapped matcher."""
-        return self.matcher.encode_video(self.adapt_video(video))
-
-    def score(self, text: Any, video: Any) -> Tensor:
-        """Compute similarities (Q, V) of encoded captions and videos with the wrapped matcher."""
-        return self.matcher.score(text, video)
-
-    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Map the features of pairs, and compute the loss terms of the wrapped matcher."""
-        other = batch.counterpart
-        mapped = replace(
-            batch,
-            text=self.adapt_text(batch.text),
-            video=self.adapt_video(batch.video),
-            counterpart=None if other is None else replace(other, video=self.adapt_video(other.video)),
-        )
-        return self.matcher.loss(mapped)
 
     def adapt_text(self, text: TextBatch) -> TextBatch:
         """Map the words and sentences of captions; those of a matcher that reads role graphs stay unchanged."""

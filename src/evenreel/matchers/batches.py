@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenreel.similarity.pooling import masked_mean
+from evenreel.similarity.interaction import masked_mean
 from evenreel.types import OnScreen, RoleGraph, Shown, TextFeatures, VideoFeatures
 
 Batch = TypeVar("Batch", "TextBatch", "VideoBatch")
@@ -86,7 +86,7 @@ class PairBatch(Shown):
         video: B videos; one that several captions describe is there several times.
         same: (B, B) True where caption i describes video j, as it does on the diagonal.
         counterpart: real or generated mirrors of the videos, for losses that compare the two
-            (`evenreel.debias.source.contrast`), never negatives; None for other losses.
+            (`evenreel.debias.source`), never negatives; None for other losses.
         relevance: (B, B) degrees, 0 to 1, to which video j answers caption i, from verb and noun classes; None where
             training does not use them.
         texts: B captions as written; None where not known.

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from evenreel.config import ABOVE_0, check_settings
-from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
-from evenreel.matchers.contrastive import contrastive, logit_scale_at
-from evenreel.matchers.entry import Entry
-from evenreel.matchers.matcher import Limits
-from evenreel.similarity.pooling import masked_mean
+from evenreel.matchers.batches import TextBatch, VideoBatch
+from evenreel.matchers.matcher import ContrastiveMatcher, Entry, Limits, logit_scale_at
+from evenreel.similarity.interaction import masked_mean
 
 
 @dataclass(frozen=True)
@@ -24,10 +22,10 @@ class MeanPoolSettings:
         temperature: temperature of the loss at the start of training; CLIP's ends at 0.01.
     """
 
-    temperature: float = 0.01
+    temperature: Annotated[float, ABOVE_0] = 0.01
 
     def __post_init__(self) -> None:
-        check_settings("mean_pool", self, {"temperature": ABOVE_0})
+        check_settings("mean_pool", self)
 
 
 class PooledVectors(NamedTuple):
@@ -36,7 +34,7 @@ class PooledVectors(NamedTuple):
     vectors: Tensor
 
 
-class MeanPool(nn.Module):
+class MeanPool(ContrastiveMatcher):
     """Matcher that scores by the cosine of the sentence and the mean frame."""
 
     def __init__(self, dimension: int, settings: MeanPoolSettings) -> None:
@@ -55,10 +53,6 @@ class MeanPool(nn.Module):
     def score(self, text: PooledVectors, video: PooledVectors) -> Tensor:
         """Compute the cosines (Q, V) of encoded captions and videos."""
         return text.vectors @ video.vectors.T
-
-    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the InfoNCE loss of a batch."""
-        return contrastive(self, batch)
 
 
 ENTRY = Entry(MeanPool, MeanPoolSettings)

@@ -7,21 +7,10 @@ from importlib import import_module
 from typing import Any
 
 from evenreel.errors import UsageError
-from evenreel.matchers.entry import Entry
-from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.matcher import Entry, Matcher
 
-_MODULES = {
-    "mean_pool": "evenreel.matchers.mean_pool",
-    "temporal": "evenreel.matchers.temporal",
-    "wti": "evenreel.matchers.wti",
-    "x_clip": "evenreel.matchers.x_clip",
-    "x_pool": "evenreel.matchers.x_pool",
-    "t_mass": "evenreel.matchers.t_mass",
-    "hgr": "evenreel.matchers.hgr.matcher",
-    "tcd": "evenreel.matchers.tcd.matcher",
-    "bima": "evenreel.matchers.bima.matcher",
-}
-"""The module of each matcher, with its `ENTRY`."""
+_MODULES = ("mean_pool", "temporal", "wti", "x_clip", "x_pool", "t_mass", "hgr", "tcd", "bima")
+"""Modules of this package, named as their matcher, each with its `ENTRY`."""
 
 _OWN: dict[str, Entry] = {}
 """Matchers that `register_matcher` added."""
@@ -31,13 +20,13 @@ class _Matchers(Mapping[str, Entry]):
     """Matchers by their names; the module of one is imported when it is looked up, so that no other is needed."""
 
     def __getitem__(self, name: str) -> Entry:
-        if name in _OWN:
+        if name not in _MODULES:
             return _OWN[name]
-        entry: Entry = import_module(_MODULES[name]).ENTRY
+        entry: Entry = import_module(f"evenreel.matchers.{name}").ENTRY
         return entry
 
     def __iter__(self) -> Iterator[str]:
-        return iter({**_MODULES, **_OWN})
+        return iter((*_MODULES, *_OWN))
 
     def __len__(self) -> int:
         return len(_MODULES) + len(_OWN)
@@ -80,9 +69,13 @@ def build_matcher(name: str, dimension: int, settings: Mapping[str, Any] | None 
     """
     if name not in MATCHERS:
         raise UsageError(f"No matcher is called {name!r}; there are {', '.join(MATCHERS)}.")
-    entry = MATCHERS[name]
-    known = set(entry.settings.__dataclass_fields__)
-    if unknown := sorted(set(settings or {}) - known):
-        raise UsageError(f"The matcher {name} has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}.")
-    matcher: Matcher = entry.matcher(dimension, entry.settings(**(settings or {})))
+    matcher: Matcher = MATCHERS[name].matcher(dimension, settings_of(MATCHERS[name], f"matcher {name}", settings or {}))
     return matcher
+
+
+def settings_of(entry: Entry, owner: str, settings: Mapping[str, Any]) -> Any:
+    """Make the settings of an entry; one that there is not is refused by name, `owner` being whose it would be."""
+    known = set(entry.settings.__dataclass_fields__)
+    if unknown := sorted(set(settings) - known):
+        raise UsageError(f"The {owner} has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}.")
+    return entry.settings(**settings)

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from evenreel.arrays import slices
+from evenreel.errors import UsageError
 from evenreel.matchers.batches import row_lengths, text_batch, to_device, video_batch
-from evenreel.matchers.lengths import check_lengths, check_texts, check_videos
-from evenreel.matchers.matcher import Matcher
-from evenreel.similarity.states import Encoded, gather_rows
-from evenreel.similarity.tiles import DEFAULT_BUDGET_BYTES, MatcherScores, device_of, evaluating
-from evenreel.types import NO_NOTES, ScoreNotes, TextFeatures, VideoFeatures
+from evenreel.matchers.matcher import Coarse, Matcher, ScoresInParts, Wrapper, check_lengths, check_texts, check_videos
+from evenreel.similarity.tiles import (
+    DEFAULT_BUDGET_BYTES,
+    Encoded,
+    MatcherScores,
+    device_of,
+    evaluating,
+    gather_rows,
+    mapped,
+    take_rows,
+)
+from evenreel.types import NO_NOTES, FloatArray, ScoreNotes, TextFeatures, VideoFeatures
 
 ROWS_A_BATCH = 64
-
 State = tuple[Any, ...]
 
 
@@ -40,7 +48,7 @@ def matcher_scores(
         about: notes of the scores: what the matcher and the features use, and what else a reader must know.
 
     Raises:
-        UsageError: there is no caption or no video, one cannot be scored (`evenreel.matchers.lengths` says which), or
+        UsageError: there is no caption or no video, one cannot be scored (`evenreel.matchers.matcher` says which), or
             the budget is too small.
     """
     check_lengths(matcher, texts, videos)
@@ -48,40 +56,136 @@ def matcher_scores(
 
 
 def encode_texts(matcher: Matcher, features: TextFeatures) -> Encoded:
-    """Encode the features of captions with a matcher in evaluation mode; the state is kept in main memory.
+    """Encode the features of captions with a matcher in evaluation mode; the state is kept in main memory."""
 
-    Raises:
-        UsageError: a caption has no words, too many or none that are numbers, or the features are not the matcher's.
-    """
-
-    def encode(rows: slice) -> State:
+    def encode(rows: slice) -> Any:
         batch = text_batch(features, rows)
         check_texts(matcher, batch)
-        state: State = matcher.encode_text(to_device(batch, device_of(matcher)))
-        return state
+        return matcher.encode_text(to_device(batch, device_of(matcher)))
 
     return Encoded(features.ids, _in_batches(matcher, encode, row_lengths(features.word_mask)))
 
 
 def encode_videos(matcher: Matcher, features: VideoFeatures) -> Encoded:
-    """Encode the features of videos with a matcher in evaluation mode; the state is kept in main memory.
+    """Encode the features of videos with a matcher in evaluation mode; the state is kept in main memory."""
 
-    Raises:
-        UsageError: a video has no frames, too many or none that are numbers, or the features are not the matcher's.
-    """
-
-    def encode(rows: slice) -> State:
+    def encode(rows: slice) -> Any:
         batch = video_batch(features, rows)
         check_videos(matcher, batch)
-        state: State = matcher.encode_video(to_device(batch, device_of(matcher)))
-        return state
+        return matcher.encode_video(to_device(batch, device_of(matcher)))
 
     return Encoded(features.ids, _in_batches(matcher, encode, row_lengths(features.frame_mask)))
 
 
-def _in_batches(matcher: Matcher, encode: Callable[[slice], State], lengths: NDArray[np.int64]) -> State:
+def _in_batches(matcher: Matcher, encode: Callable[[slice], Any], lengths: NDArray[np.int64]) -> Any:
     """All rows; the batch of the longest comes first, so that the state need not grow."""
     batches = sorted(slices(len(lengths), ROWS_A_BATCH), key=lambda rows: -int(lengths[rows].max()))
     with torch.no_grad(), evaluating(matcher):
-        state: State = gather_rows(len(lengths), ((rows, encode(rows)) for rows in batches))
-    return state
+        return gather_rows(len(lengths), ((rows, encode(rows)) for rows in batches))
+
+
+class PartedScores(NamedTuple):
+    """Scores of one caption and V videos, with the parts that they are the mean of."""
+
+    values: FloatArray  # (V,) scores
+    parts: dict[str, FloatArray]  # (V,) scores of each part, by its name; empty for a matcher without parts
+
+
+def score_with_parts(
+    matcher: Matcher, text: Encoded, videos: Encoded, budget_bytes: int = DEFAULT_BUDGET_BYTES
+) -> PartedScores:
+    """Score one caption with V videos, and return the parts of the scores where the matcher has some.
+
+    Args:
+        matcher: the matcher, on the device where the work is to be done.
+        text: one caption, encoded by the matcher.
+        videos: V videos, encoded by the matcher.
+        budget_bytes: most memory that scoring takes, as in `MatcherScores`.
+
+    Raises:
+        UsageError: there is not one caption, or no video.
+    """
+    if len(text.ids) != 1:
+        raise UsageError(f"Parts are told of one caption at a time; {len(text.ids)} were given.")
+    noting = _Noting(matcher)
+    values = MatcherScores(noting, text, videos, budget_bytes).score_all().values[0]
+    names = noting.noted[0].keys()
+    return PartedScores(values, {name: np.concatenate([tile[name] for tile in noting.noted]) for name in names})
+
+
+def score_shortlists(
+    matcher: Matcher,
+    texts: Encoded,
+    videos: Encoded,
+    places: NDArray[np.int64],
+    budget_bytes: int = DEFAULT_BUDGET_BYTES,
+) -> FloatArray:
+    """Score each caption with the videos of its shortlist, and no other pair.
+
+    Memory holds all states, and a copy of those of one shortlist.
+
+    Args:
+        matcher: the matcher, on the device where the work is to be done.
+        texts: Q captions, encoded by the matcher.
+        videos: V videos, encoded by the matcher.
+        places: (Q, K) shortlist of each caption, as rows in `videos`.
+        budget_bytes: most memory that scoring takes, as in `MatcherScores`.
+
+    Returns:
+        Scores (Q, K), equal to those of the full table.
+
+    Raises:
+        UsageError: there is no caption or no place in a shortlist, or not a shortlist for each caption.
+    """
+    if len(places) != len(texts.ids) or not places.size:
+        raise UsageError(f"There are {len(texts.ids)} captions and shortlists of shape {places.shape}; give one each.")
+    return np.concatenate(list(_each(matcher, texts, videos, places, budget_bytes)))
+
+
+def _each(
+    matcher: Matcher, texts: Encoded, videos: Encoded, places: NDArray[np.int64], budget_bytes: int
+) -> Iterator[FloatArray]:
+    for row, chosen in enumerate(places):
+        text = Encoded(texts.ids[row : row + 1], take_rows(texts.state, slice(row, row + 1)))
+        yield MatcherScores(matcher, text, chosen_rows(videos, chosen), budget_bytes).score_all().values
+
+
+def chosen_rows(encoded: Encoded, rows: NDArray[np.int64]) -> Encoded:
+    """Select encoded captions or videos by their rows, in the order given; states are copied."""
+    taken = torch.from_numpy(rows)
+    return Encoded(tuple(encoded.ids[row] for row in rows), mapped(encoded.state, lambda tensor: tensor[taken]))
+
+
+class CoarseScorer(Wrapper):
+    """Scorer of encoded captions and videos by a matcher's cheap score."""
+
+    def score(self, text: Any, video: Any) -> Tensor:
+        """Compute the cheap score (Q, V) of encoded captions and videos."""
+        cheap: Tensor = self.matcher.coarse(text, video)
+        return cheap
+
+
+def coarse_scorer(matcher: Matcher) -> CoarseScorer | None:
+    """Return the scorer of a matcher's cheap score; None where it has none."""
+    scored = encoding_matcher(matcher)
+    return CoarseScorer(scored) if isinstance(scored, Coarse) else None
+
+
+def encoding_matcher(matcher: Matcher) -> Matcher:
+    """Return the matcher that encodes: the innermost of wrapped ones."""
+    while isinstance(matcher, Wrapper):
+        matcher = matcher.served
+    return matcher
+
+
+class _Noting(Wrapper):
+    """Scores tiles of one caption as the matcher does, and notes the parts of each: a caption's tiles come in order."""
+
+    def __init__(self, matcher: Matcher) -> None:
+        super().__init__(encoding_matcher(matcher))
+        self.noted: list[dict[str, FloatArray]] = []
+
+    def score(self, text: Any, video: Any) -> Tensor:
+        parts = self.matcher.part_scores(text, video) if isinstance(self.matcher, ScoresInParts) else {}
+        self.noted.append({name: part[0].float().cpu().numpy() for name, part in parts.items()})
+        return torch.stack(list(parts.values())).mean(0) if parts else super().score(text, video)

@@ -11,22 +11,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.config import ABOVE_0, AT_LEAST_0, MOST_BITS, MOST_SIZE, SHARE, check_settings, one_of, whole
+from evenreel.config import ABOVE_0, AT_LEAST_0, MOST_BITS, MOST_SIZE, SHARE, check_settings, whole
 from evenreel.losses import info_nce
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
-from evenreel.matchers.contrastive import logit_scale_at
-from evenreel.matchers.entry import Entry
-from evenreel.matchers.lengths import cut
-from evenreel.matchers.matcher import Limits
+from evenreel.matchers.matcher import Entry, Limits, cut, logit_scale_at
 from evenreel.matchers.x_pool import TextConditionedPooling
-from evenreel.similarity.conditioned import AttendedVideos, pooled_vectors
-from evenreel.similarity.states import chunks_of, joined_chunks
+from evenreel.matchers.x_pool_fast import AttendedVideos, pooled_vectors
+from evenreel.similarity.tiles import chunks_of, joined_chunks
 
 CHUNK_NUMBERS = 2**21
 """Numbers in one table of pairs times D: 8 MiB."""
@@ -49,52 +46,32 @@ class TMassSettings:
         temperature: temperature of the loss at the start of training.
     """
 
-    max_frames: int = 12
+    max_frames: Annotated[int, whole(1, MOST_SIZE)] = 12
     prior: Literal["uniform", "normal"] = "uniform"
-    prior_std: float = 0.003
-    radius: float = 1.0
-    trials: int = 20
-    noise_seed: int = 0
-    support_weight: float = 0.8
-    dropout: float = 0.3
-    temperature: float = 0.01
+    prior_std: Annotated[float, AT_LEAST_0] = 0.003
+    radius: Annotated[float, ABOVE_0] = 1.0
+    trials: Annotated[int, whole(1)] = 20
+    noise_seed: Annotated[int, whole(0, MOST_BITS)] = 0
+    support_weight: Annotated[float, AT_LEAST_0] = 0.8
+    dropout: Annotated[float, SHARE] = 0.3
+    temperature: Annotated[float, ABOVE_0] = 0.01
 
     def __post_init__(self) -> None:
-        allowed = {
-            "max_frames": whole(1, MOST_SIZE),
-            "prior": one_of("uniform", "normal"),
-            "prior_std": AT_LEAST_0,
-            "radius": ABOVE_0,
-            "trials": whole(1),
-            "noise_seed": whole(0, MOST_BITS),
-            "support_weight": AT_LEAST_0,
-            "dropout": SHARE,
-            "temperature": ABOVE_0,
-        }
-        check_settings("t_mass", self, allowed)
+        check_settings("t_mass", self)
 
 
 class TMassText(NamedTuple):
-    """Captions encoded by T-MASS.
+    """Captions encoded by T-MASS."""
 
-    Attributes:
-        sentence: (Q, D) of unit length.
-        query: (Q, D) attention queries to frames.
-    """
-
-    sentence: Tensor
-    query: Tensor
+    sentence: Tensor  # (Q, D) of unit length
+    query: Tensor  # (Q, D) attention queries to frames
 
 
 class TMassVideo(NamedTuple):
-    """Videos encoded by T-MASS: the fields of `AttendedVideos`, and `frames` (V, T, D) of unit length."""
+    """Videos encoded by T-MASS."""
 
-    keys: Tensor
-    values: Tensor
-    mask: Tensor
-    first: Tensor
-    second: Tensor
-    frames: Tensor
+    frames: Tensor  # (V, T, D) of unit length
+    attended: AttendedVideos
 
 
 class TMass(nn.Module):
@@ -127,11 +104,11 @@ class TMass(nn.Module):
             UsageError: a clip has more frames than the radius has weights for.
         """
         frames, mask = self._frames(video)
-        return TMassVideo(*self.pooling.attended(frames, mask), frames)
+        return TMassVideo(frames, self.pooling.attended(frames, mask))
 
     def score(self, text: TMassText, video: TMassVideo) -> Tensor:
         """Compute the cosine (Q, V) of each video with the best of the caption's random vectors, in chunks of pairs."""
-        numbers = max(text.sentence.shape[-1], self.settings.trials, video.mask.shape[1])
+        numbers = max(text.sentence.shape[-1], self.settings.trials, video.frames.shape[1])
         side = max(1, math.isqrt(CHUNK_NUMBERS // numbers))
         return joined_chunks(self._score, chunks_of(text, side), chunks_of(video, side))
 
@@ -153,10 +130,10 @@ class TMass(nn.Module):
         }
 
     def _score(self, text: TMassText, video: TMassVideo) -> Tensor:
-        videos, epsilon = AttendedVideos(*video[:-1]), self.pooling.norm_output.eps
-        pooled = F.normalize(pooled_vectors(text.query, videos, self.pooling.common(), epsilon), dim=-1)
+        common, epsilon = self.pooling.common(), self.pooling.norm_output.eps
+        pooled = F.normalize(pooled_vectors(text.query, video.attended, common, epsilon), dim=-1)
         alike = torch.einsum("qd,vtd->qvt", text.sentence, video.frames)
-        return best_draw(text.sentence * self.scale, self._radius(alike, video.mask), pooled, self.noise)
+        return best_draw(text.sentence * self.scale, self._radius(alike, video.attended.mask), pooled, self.noise)
 
     def _frames(self, video: VideoBatch) -> tuple[Tensor, Tensor]:
         """Unit frames and their mask."""

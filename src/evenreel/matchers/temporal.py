@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.config import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_heads, check_settings, whole
+from evenreel.config import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_settings, whole
 from evenreel.errors import UsageError
-from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
-from evenreel.matchers.contrastive import contrastive, logit_scale_at
-from evenreel.matchers.entry import Entry
-from evenreel.matchers.matcher import Limits
+from evenreel.matchers.batches import TextBatch, VideoBatch
+from evenreel.matchers.matcher import ContrastiveMatcher, Entry, Limits, check_heads, logit_scale_at
 from evenreel.matchers.mean_pool import PooledVectors
-from evenreel.similarity.pooling import masked_mean
+from evenreel.similarity.interaction import masked_mean
 
 
 @dataclass(frozen=True)
@@ -36,21 +35,14 @@ class TemporalSettings:
         temperature: temperature of the loss at the start of training.
     """
 
-    layers: int = 4
-    heads: int = 8
-    max_frames: int = 64
-    dropout: float = 0.0
-    temperature: float = 0.01
+    layers: Annotated[int, whole(1, MOST_LAYERS)] = 4
+    heads: Annotated[int, whole(1, MOST_SIZE)] = 8
+    max_frames: Annotated[int, whole(1, MOST_SIZE)] = 64
+    dropout: Annotated[float, SHARE] = 0.0
+    temperature: Annotated[float, ABOVE_0] = 0.01
 
     def __post_init__(self) -> None:
-        allowed = {
-            "layers": whole(1, MOST_LAYERS),
-            "heads": whole(1, MOST_SIZE),
-            "max_frames": whole(1, MOST_SIZE),
-            "dropout": SHARE,
-            "temperature": ABOVE_0,
-        }
-        check_settings("temporal", self, allowed)
+        check_settings("temporal", self)
 
 
 class TemporalTransformer(nn.Module):
@@ -123,7 +115,7 @@ def _block(dimension: int, settings: TemporalSettings) -> nn.TransformerEncoderL
     return block
 
 
-class Temporal(nn.Module):
+class Temporal(ContrastiveMatcher):
     """Matcher that scores by the cosine of the sentence and the mean of the frames after the transformer."""
 
     def __init__(self, dimension: int, settings: TemporalSettings) -> None:
@@ -144,10 +136,6 @@ class Temporal(nn.Module):
     def score(self, text: PooledVectors, video: PooledVectors) -> Tensor:
         """Compute the cosines (Q, V) of encoded captions and videos."""
         return text.vectors @ video.vectors.T
-
-    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the InfoNCE loss of a batch."""
-        return contrastive(self, batch)
 
 
 ENTRY = Entry(Temporal, TemporalSettings)

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.config import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_settings, one_of, whole
-from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
-from evenreel.matchers.contrastive import contrastive, logit_scale_at
-from evenreel.matchers.entry import Entry
-from evenreel.matchers.matcher import Limits
+from evenreel.config import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_settings, whole
+from evenreel.matchers.batches import TextBatch, VideoBatch
+from evenreel.matchers.matcher import ContrastiveMatcher, Entry, Limits, logit_scale_at
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
-from evenreel.similarity.interaction import TokenVectors, token_interaction
-from evenreel.similarity.pooling import masked_softmax
+from evenreel.similarity.interaction import TokenVectors, masked_softmax, token_interaction
 
 
 @dataclass(frozen=True)
@@ -39,27 +36,18 @@ class WtiSettings:
     """
 
     kind: Literal["ti", "wti"] = "wti"
-    weight_layers: int = 2
-    temporal_layers: int = 0
-    heads: int = 8
-    max_frames: int = 64
-    dropout: float = 0.0
-    temperature: float = 0.01
+    weight_layers: Annotated[int, whole(1, MOST_LAYERS)] = 2
+    temporal_layers: Annotated[int, whole(0, MOST_LAYERS)] = 0
+    heads: Annotated[int, whole(1, MOST_SIZE)] = 8
+    max_frames: Annotated[int, whole(1, MOST_SIZE)] = 64
+    dropout: Annotated[float, SHARE] = 0.0
+    temperature: Annotated[float, ABOVE_0] = 0.01
 
     def __post_init__(self) -> None:
-        allowed = {
-            "kind": one_of("ti", "wti"),
-            "weight_layers": whole(1, MOST_LAYERS),
-            "temporal_layers": whole(0, MOST_LAYERS),
-            "heads": whole(1, MOST_SIZE),
-            "max_frames": whole(1, MOST_SIZE),
-            "dropout": SHARE,
-            "temperature": ABOVE_0,
-        }
-        check_settings("wti", self, allowed)
+        check_settings("wti", self)
 
 
-class Wti(nn.Module):
+class Wti(ContrastiveMatcher):
     """Matcher that scores by the weighted means of each word's best frame and each frame's best word.
 
     Raises:
@@ -97,10 +85,6 @@ class Wti(nn.Module):
     def score(self, text: TokenVectors, video: TokenVectors) -> Tensor:
         """Compute the token interaction (Q, V) of encoded captions and videos, from -1 to 1."""
         return token_interaction(text, video)
-
-    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the InfoNCE loss of a batch."""
-        return contrastive(self, batch)
 
 
 def token_weights(dimension: int, layers: int) -> nn.Sequential:

@@ -8,22 +8,17 @@ temperature, followed by a learned mix of the weights.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from evenreel.config import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_settings, whole
-from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
-from evenreel.matchers.contrastive import contrastive, logit_scale_at
-from evenreel.matchers.entry import Entry
-from evenreel.matchers.lengths import cut
-from evenreel.matchers.matcher import Limits
+from evenreel.matchers.batches import TextBatch, VideoBatch
+from evenreel.matchers.matcher import ContrastiveMatcher, Entry, Limits, cut, logit_scale_at
 from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
-from evenreel.similarity.attention import attend
-from evenreel.similarity.interaction import TableSide, in_chunks, token_products
-from evenreel.similarity.pooling import masked_mean
+from evenreel.similarity.interaction import TableSide, attend, in_chunks, masked_mean, token_products
 
 
 @dataclass(frozen=True)
@@ -41,60 +36,37 @@ class XClipSettings:
         temperature: temperature of the loss at the start of training.
     """
 
-    max_words: int = 32
-    max_frames: int = 12
-    attention_temperature: float = 0.01
-    temporal_layers: int = 4
-    heads: int = 8
-    dropout: float = 0.0
-    temperature: float = 0.01
+    max_words: Annotated[int, whole(1, MOST_SIZE)] = 32
+    max_frames: Annotated[int, whole(1, MOST_SIZE)] = 12
+    attention_temperature: Annotated[float, ABOVE_0] = 0.01
+    temporal_layers: Annotated[int, whole(0, MOST_LAYERS)] = 4
+    heads: Annotated[int, whole(1, MOST_SIZE)] = 8
+    dropout: Annotated[float, SHARE] = 0.0
+    temperature: Annotated[float, ABOVE_0] = 0.01
 
     def __post_init__(self) -> None:
-        allowed = {
-            "max_words": whole(1, MOST_SIZE),
-            "max_frames": whole(1, MOST_SIZE),
-            "attention_temperature": ABOVE_0,
-            "temporal_layers": whole(0, MOST_LAYERS),
-            "heads": whole(1, MOST_SIZE),
-            "dropout": SHARE,
-            "temperature": ABOVE_0,
-        }
-        check_settings("x_clip", self, allowed)
+        check_settings("x_clip", self)
 
 
 class XClipText(NamedTuple):
-    """Captions encoded by X-CLIP.
+    """Captions encoded by X-CLIP."""
 
-    Attributes:
-        sentence: (Q, D) of unit length.
-        words: (Q, W, D) of unit length.
-        word_mask: (Q, W) True = real.
-    """
-
-    sentence: Tensor
-    words: Tensor
-    word_mask: Tensor
+    sentence: Tensor  # (Q, D) of unit length
+    words: Tensor  # (Q, W, D) of unit length
+    word_mask: Tensor  # (Q, W) True = real
 
 
 class XClipVideo(NamedTuple):
-    """Videos encoded by X-CLIP, with the learned matrices applied once.
+    """Videos encoded by X-CLIP, with the learned matrices applied once."""
 
-    Attributes:
-        video: (V, D) of unit length.
-        video_for_sentence: (V, D) after the matrix of the sentence-video similarity.
-        frames: (V, F, D) of unit length.
-        frames_for_words: (V, F, D) after the matrix of the word-frame similarity.
-        frame_mask: (V, F) True = real.
-    """
-
-    video: Tensor
-    video_for_sentence: Tensor
-    frames: Tensor
-    frames_for_words: Tensor
-    frame_mask: Tensor
+    video: Tensor  # (V, D) of unit length
+    video_for_sentence: Tensor  # (V, D) after the matrix of the sentence-video similarity
+    frames: Tensor  # (V, F, D) of unit length
+    frames_for_words: Tensor  # (V, F, D) after the matrix of the word-frame similarity
+    frame_mask: Tensor  # (V, F) True = real
 
 
-class XClip(nn.Module):
+class XClip(ContrastiveMatcher):
     """X-CLIP matcher, the mean of four similarities of coarse and fine parts; its matrices start as the identity."""
 
     def __init__(self, dimension: int, settings: XClipSettings) -> None:
@@ -138,10 +110,6 @@ class XClip(nn.Module):
         return in_chunks(
             self._score, TableSide(text, text.word_mask, _cut_words), TableSide(video, video.frame_mask, _cut_frames)
         )
-
-    def loss(self, batch: PairBatch) -> dict[str, Tensor]:
-        """Compute the InfoNCE loss of a batch."""
-        return contrastive(self, batch)
 
     def _score(self, text: XClipText, video: XClipVideo) -> Tensor:
         """(q, v) of one chunk; videos are the last axis of everything, so that steps run along contiguous memory."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
@@ -17,10 +18,8 @@ from evenreel.config import ABOVE_0, SHARE, check_settings
 from evenreel.losses import info_nce
 from evenreel.matchers.adapter import identity
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
-from evenreel.matchers.contrastive import logit_scale_at
-from evenreel.matchers.entry import Entry
-from evenreel.matchers.matcher import Limits
-from evenreel.similarity.conditioned import AttendedVideos, AttendingTexts, PooledVideos, centred, gram, pooled_cosines
+from evenreel.matchers.matcher import Entry, Limits, logit_scale_at
+from evenreel.matchers.x_pool_fast import AttendedVideos, AttendingTexts, PooledVideos, centred, gram, pooled_cosines
 
 
 @dataclass(frozen=True)
@@ -32,11 +31,11 @@ class XPoolSettings:
         temperature: temperature of the loss at the start of training.
     """
 
-    dropout: float = 0.3
-    temperature: float = 0.01
+    dropout: Annotated[float, SHARE] = 0.3
+    temperature: Annotated[float, ABOVE_0] = 0.01
 
     def __post_init__(self) -> None:
-        check_settings("x_pool", self, {"dropout": SHARE, "temperature": ABOVE_0})
+        check_settings("x_pool", self)
 
 
 class TextConditionedPooling(nn.Module):
@@ -100,7 +99,7 @@ class TextConditionedPooling(nn.Module):
     def videos(self, frames: Tensor, frame_mask: Tensor) -> PooledVideos:
         """Compute the tensors of videos that `pooled_cosines` takes, from frames (V, T, D)."""
         videos = self.attended(frames, frame_mask)
-        return PooledVideos(*videos, gram(_after(self.common().flip(0), videos.values)))
+        return PooledVideos(gram(_after(self.common().flip(0), videos.values)), videos)
 
     def attended(self, frames: Tensor, frame_mask: Tensor) -> AttendedVideos:
         """Compute the tensors of videos that `pooled_vectors` takes, from frames (V, T, D)."""

@@ -9,12 +9,11 @@ from functools import cached_property
 from pathlib import Path
 
 from evenreel.adaptation.prepared import load_prepared
-from evenreel.adaptation.resources import text_reader
-from evenreel.adaptation.zero_shot import zero_shot
+from evenreel.adaptation.stream import text_reader, zero_shot
 from evenreel.arrays import Indices
 from evenreel.checkpoint import MatcherSpec, Pretrained, checkpoint_folder, load_features_for, load_matcher
 from evenreel.checkpoint.architecture import encodings, reads_graphs
-from evenreel.checkpoint.named import named_matcher, names_no_checkpoint
+from evenreel.checkpoint.folder import named_matcher, names_no_checkpoint
 from evenreel.config import MediaLimits
 from evenreel.corpus import load_corpus, select
 from evenreel.encoders import load_encoder

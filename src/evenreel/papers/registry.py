@@ -46,7 +46,7 @@ def run_study(
         recipe = settings.recipe or study_recipe(default=study.recipe)
         settings = replace(settings, recipe=begun(study, recipe, material))
     if "adapt" in study.options and settings.adapt is None:
-        from evenreel.adaptation.settings import AdaptSettings
+        from evenreel.adaptation.titan import AdaptSettings
 
         settings = replace(settings, adapt=AdaptSettings())
     found = study.function(material, settings, progress)

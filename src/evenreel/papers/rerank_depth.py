@@ -24,16 +24,14 @@ from evenreel.evaluation.ranking import aligned
 from evenreel.matchers import build_matcher
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.mean_pool import MeanPool
-from evenreel.matchers.scoring import encode_texts, encode_videos, matcher_scores
-from evenreel.matchers.shortlists import coarse_scorer, score_shortlists
+from evenreel.matchers.scoring import coarse_scorer, encode_texts, encode_videos, matcher_scores, score_shortlists
 from evenreel.papers.engine import Findings, effect_of, few_clips, shown
 from evenreel.papers.study import StudySettings, paragraph
 from evenreel.papers.workspace import Model, Workspace
 from evenreel.progress import Progress, each_part
 from evenreel.report.figures import Line, Panel, sweep
 from evenreel.report.result import AuditFigure, AuditTable, interval_cells, interval_columns
-from evenreel.similarity.states import Encoded, take_rows
-from evenreel.similarity.tiles import MatcherScores
+from evenreel.similarity.tiles import Encoded, MatcherScores, take_rows
 from evenreel.types import Corpus, ScoreBlocks
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from evenreel.features.settings import Words
 from evenreel.report.paragraphs import page_paragraph, page_text
 
 if TYPE_CHECKING:
-    from evenreel.adaptation.settings import AdaptSettings
+    from evenreel.adaptation.titan import AdaptSettings
     from evenreel.papers.workspace import Workspace
     from evenreel.progress import Progress
     from evenreel.training.recipe.recipe import Recipe

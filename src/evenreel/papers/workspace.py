@@ -13,11 +13,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenreel.adaptation.prepared import PreparedSource
-from evenreel.adaptation.resources import shortened
-from evenreel.adaptation.stream import EncodeTexts, taken
+from evenreel.adaptation.stream import EncodeTexts, shortened, taken
 from evenreel.arrays import Indices
 from evenreel.checkpoint import Pretrained
-from evenreel.checkpoint.word_changes import changed_texts, changed_words
+from evenreel.checkpoint.corpus_features import changed_texts, changed_words
 from evenreel.corpus import select
 from evenreel.corpus.counterparts import SETTING, counterparts
 from evenreel.encoders.loading import LoadedEncoder

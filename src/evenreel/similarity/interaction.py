@@ -13,21 +13,15 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from evenreel.similarity.states import joined_chunks
+from evenreel.similarity.tiles import joined_chunks
 
 
 class TokenVectors(NamedTuple):
-    """Unit vectors and weights of the words of N captions, or of the frames of N videos.
+    """Unit vectors and weights of the words of N captions, or of the frames of N videos."""
 
-    Attributes:
-        vectors: (N, L, D), rows of unit length.
-        mask: (N, L) True = real, at least one a row.
-        weights: (N, L), summing to one a row, zero for padding.
-    """
-
-    vectors: Tensor
-    mask: Tensor
-    weights: Tensor
+    vectors: Tensor  # (N, L, D), rows of unit length
+    mask: Tensor  # (N, L) True = real, at least one a row
+    weights: Tensor  # (N, L), summing to one a row, zero for padding
 
 
 def token_interaction(words: TokenVectors, frames: TokenVectors) -> Tensor:
@@ -69,16 +63,11 @@ def _cut(tokens: TokenVectors, longest: int) -> TokenVectors:
 
 
 class TableSide(NamedTuple):
-    """The rows (captions) or the columns (videos) of a table of scores.
+    """The rows (captions) or the columns (videos) of a table of scores."""
 
-    Attributes:
-        state: named tuple of tensors, one row for each caption or video.
-        mask: (N, L) True = real word or frame, at least one a row.
-        cut: function `(state, length)` that cuts the words or frames of some rows of the state to a length.
-    """
-
-    state: tuple[Tensor, ...]
-    mask: Tensor
+    state: tuple[Tensor, ...]  # named tuple of tensors, one row for each caption or video
+    mask: Tensor  # (N, L) True = real word or frame, at least one a row
+    # function `(state, length)` that cuts the words or frames of some rows of the state to a length
     cut: Callable[[Any, int], Any]
 
 
@@ -129,3 +118,60 @@ def _bounds(in_order: list[int], limit: int) -> Iterator[tuple[int, int]]:
             yield start, stop
             start = stop
     yield start, len(in_order)
+
+
+def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
+    """Compute means (N, D) over the real items of values (N, L, D); zeros for a row without any.
+
+    Args:
+        values: (N, L, D) vectors.
+        mask: (N, L) True = real.
+
+    >>> import torch
+    >>> masked_mean(torch.tensor([[[1.0], [3.0], [9.0]]]), torch.tensor([[True, True, False]]))
+    tensor([[2.]])
+    """
+    weights = mask.to(values.dtype)
+    return (values * weights[..., None]).sum(1) / weights.sum(1, keepdim=True).clamp(min=1)
+
+
+def masked_softmax(logits: Tensor, mask: Tensor) -> Tensor:
+    """Compute softmax weights (..., L) over real items, exactly 0 for others.
+
+    Args:
+        logits: (..., L).
+        mask: (..., L) True = real, at least one a row.
+
+    >>> import torch
+    >>> masked_softmax(torch.tensor([-5.0, -5.0, 0.0]), torch.tensor([True, True, False]))
+    tensor([0.5000, 0.5000, 0.0000])
+    """
+    return logits.masked_fill(~mask, float("-inf")).softmax(-1)
+
+
+def attend(alike: Tensor, mix: Tensor, mask: Tensor, temperature: float) -> Tensor:
+    """Compute attention-weighted sums of similarities: n items, each over its L parts (X-CLIP, equations 7 to 12).
+
+    The parts are the last axis but one, so that every step runs along contiguous memory.
+
+    Args:
+        alike: (..., L, n) similarities, zero where a part is not real.
+        mix: (M, M) with M >= L; row i redistributes the weight of part i.
+        mask: True = real, of a shape that broadcasts with `alike`.
+        temperature: temperature of the softmax.
+
+    Returns:
+        (..., n), the sum over real parts of mixed weight times similarity.
+
+    >>> import torch
+    >>> alike, real = torch.tensor([[0.3], [0.1], [0.0]]), torch.tensor([[True], [True], [False]])
+    >>> attend(alike, torch.eye(3), real, temperature=100.0)  # next to equal weights
+    tensor([0.2001])
+    >>> attend(alike, torch.eye(3), real, temperature=0.01)  # next to the maximum
+    tensor([0.3000])
+    """
+    length = alike.shape[-2]
+    forbidden = torch.zeros(mask.shape, dtype=alike.dtype, device=alike.device).masked_fill(~mask, float("-inf"))
+    weights = torch.add(forbidden, alike, alpha=1 / temperature).softmax(-2)  # one pass, for this is all about memory
+    # weights @ mix times similarity is weights times mix @ similarity, and padding, being zero, mixes nothing in.
+    return (weights * (mix[:length, :length] @ alike)).sum(-2)

@@ -22,10 +22,9 @@ from evenreel.checkpoint.architecture import build, fitted, module, reads_graphs
 from evenreel.debias.fusion import uniform_weights
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch
-from evenreel.matchers.entry import LearnedFrom
-from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.matcher import LearnedFrom, Matcher
 from evenreel.media import parse_rule
-from evenreel.similarity.states import mapped, row_bytes, take_rows, tensors_of
+from evenreel.similarity.tiles import mapped, row_bytes, take_rows, tensors_of
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.training.specs import spec_of
 from evenreel.types import OnScreen, RoleGraph, RoleNode

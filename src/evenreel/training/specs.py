@@ -10,7 +10,7 @@ import numpy as np
 from evenreel.checkpoint.architecture import fitted, reads_graphs, reads_windows
 from evenreel.checkpoint.records import MatcherSpec
 from evenreel.errors import UsageError
-from evenreel.matchers.entry import LearnedFrom
+from evenreel.matchers.matcher import LearnedFrom
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.loop.run_folder import Facts
 from evenreel.training.recipe.recipe import Recipe, RecipeError

@@ -15,8 +15,7 @@ from evenreel.audits.statistics.counts import first_share
 from evenreel.errors import UsageError
 from evenreel.evaluation.intervals import resampled_weights
 from evenreel.features.scene_elements import EmbeddedDictionary, top_of_means
-from evenreel.language.scene_dictionary import SceneDictionary, given
-from evenreel.language.scene_elements import Elements
+from evenreel.language.scene_elements import Elements, SceneDictionary, given
 from evenreel.report.page import audit_page, render
 from evenreel.report.result import AuditTable
 

@@ -34,7 +34,7 @@ from evenreel.matchers import MATCHERS, PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.matcher import Limits
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
-from evenreel.similarity.states import tensors_of
+from evenreel.similarity.tiles import tensors_of
 from evenreel.types import FloatArray, TextEmbedding, TextTrack
 from tests.features.test_shards import make_shard
 from tests.library.fakes import DIMENSION, SUBJECTS, Library, WordsEncoder, encode, finish, paths

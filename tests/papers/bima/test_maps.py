@@ -16,7 +16,7 @@ from evenreel.errors import UsageError
 from evenreel.matchers import build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.batches import video_batch
-from evenreel.matchers.bima.matcher import Bima
+from evenreel.matchers.bima import Bima
 from evenreel.papers import CorpusPart, Model, StudySettings, Workspace, part_of, run_study, study_recipe
 from evenreel.papers.bima.looks import (
     SCORE,

@@ -14,7 +14,7 @@ from evenreel.corpus import make_corpus
 from evenreel.errors import UsageError
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers.adapter import AdapterSettings
-from evenreel.matchers.tcd.settings import PRINTED
+from evenreel.matchers.tcd import PRINTED
 from evenreel.papers import STUDIES, StudySettings, Workspace, run_study
 from evenreel.papers.engine import BOTH, ends_of, figures_of
 from evenreel.papers.study import Table, Variants, named

@@ -23,7 +23,7 @@ from evenreel.papers.tcd import reading
 from evenreel.papers.tcd.reading import token_counts
 from evenreel.papers.workspace import Looking
 from evenreel.report.page import audit_page, render
-from evenreel.similarity.states import Encoded
+from evenreel.similarity.tiles import Encoded
 from evenreel.types import OnScreen, Pixels, TextFeatures, TextTrack, VideoFeatures
 from tests.papers.signs import BOX, DIMENSION, WINDOWS, quick_settings, sign_material, with_words
 

@@ -9,12 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenreel.adaptation.adapted import TestTimeMatcher
-from evenreel.adaptation.report import AdaptationStep, AdaptReport, LabelRank
-from evenreel.adaptation.resources import RememberingReader
-from evenreel.adaptation.settings import UNSAFE, SafetySettings, naive
-from evenreel.adaptation.stream import taken
-from evenreel.adaptation.titan.matching import MatchSettings
+from evenreel.adaptation.adapted import AdaptationStep, TestTimeMatcher
+from evenreel.adaptation.run import AdaptReport
+from evenreel.adaptation.stream import RememberingReader, taken
+from evenreel.adaptation.titan import UNSAFE, LabelRank, MatchSettings, SafetySettings, naive
 from evenreel.corpus import make_corpus
 from evenreel.errors import UsageError
 from evenreel.evaluation.rescoring import nearest_neighbour_norm

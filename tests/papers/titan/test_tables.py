@@ -10,8 +10,7 @@ import pytest
 
 from evenreel.adaptation.adapted import TestTimeMatcher
 from evenreel.adaptation.run import adapt
-from evenreel.adaptation.settings import naive
-from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
+from evenreel.adaptation.titan import CounterfactualSettings, naive
 from evenreel.errors import UsageError
 from evenreel.matchers import build_matcher
 from evenreel.matchers.scoring import matcher_scores

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from evenreel.corpus import make_corpus, save_corpus, select
+from evenreel.debias.habits import WithoutHabits
 from evenreel.debias.likeness import likeness_weights
-from evenreel.debias.without_habits import WithoutHabits
 from evenreel.errors import UsageError
 from evenreel.features import StoredSettings, store_features
 from evenreel.training.data.backgrounds import mean_frames

@@ -17,7 +17,7 @@ from evenreel.audits.method import paragraphs
 from evenreel.audits.settings import AuditSettings
 from evenreel.errors import UsageError
 from evenreel.evaluation.intervals import Interval
-from evenreel.language.scene_dictionary import SceneDictionary
+from evenreel.language.scene_elements import SceneDictionary
 from evenreel.progress import Progress
 from evenreel.report.result import ENOUGH, AuditFigure, AuditResult, Effect, figure_words
 

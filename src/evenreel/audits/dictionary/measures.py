@@ -20,8 +20,7 @@ from evenreel.evaluation import EvaluationSettings, evaluate
 from evenreel.evaluation.intervals import Interval, percentile_ends, resampled_weights
 from evenreel.evaluation.metrics import parse_metrics
 from evenreel.features.scene_elements import EmbeddedDictionary, TopElements
-from evenreel.language.scene_dictionary import SceneDictionary
-from evenreel.language.scene_elements import Elements, plain_activity, plain_entity
+from evenreel.language.scene_elements import Elements, SceneDictionary, plain_activity, plain_entity
 from evenreel.progress import Progress
 from evenreel.types import NO_NOTES, Corpus, FloatArray, ScoreNotes
 

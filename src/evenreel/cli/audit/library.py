@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from evenreel.checkpoint import Pretrained
     from evenreel.library import Library
-    from evenreel.similarity.states import Encoded
+    from evenreel.similarity.tiles import Encoded
 
 QUERIES_AT_ONCE = 256
 CLIP_COLUMNS = ("duration_s", "fps", "container", "codec", "width", "height")
@@ -352,9 +352,8 @@ class _MatchedClips:
         return as_given(clip, inputs, self.encoder)
 
     def _scored(self, clips: Sequence[VideoFeatures]) -> NDArray[Any]:
-        from evenreel.matchers.scoring import encode_videos
-        from evenreel.matchers.shortlists import score_with_parts
-        from evenreel.similarity.states import Encoded, gather_rows, row_bytes
+        from evenreel.matchers.scoring import encode_videos, score_with_parts
+        from evenreel.similarity.tiles import Encoded, gather_rows, row_bytes
 
         matcher = self.pretrained.matcher
         states = [(place, encode_videos(matcher, one).state) for place, one in enumerate(clips)]
@@ -368,7 +367,7 @@ class _MatchedClips:
     def _queries(self) -> list[Encoded]:
         """Each query as the matcher encodes it when it re-ranks."""
         from evenreel.library.search.rerank import query_features
-        from evenreel.matchers.lengths import check_words
+        from evenreel.matchers.matcher import check_words
         from evenreel.matchers.scoring import encode_texts
 
         matcher = self.pretrained.matcher

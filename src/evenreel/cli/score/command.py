@@ -355,7 +355,7 @@ class CaptionReading:
         if not self._has_bias:
             return nullcontext()
         from evenreel.checkpoint.architecture import module
-        from evenreel.matchers.bima.matcher import Bima, Reading, captions_read
+        from evenreel.matchers.bima import Bima, Reading, captions_read
 
         network = module(pretrained.matcher)
         if not any(isinstance(part, Bima) and part.bias is not None for part in network.modules()):
@@ -402,7 +402,7 @@ class SourceLevelling:
             return scores
         from evenreel.corpus import select
         from evenreel.corpus.counterparts import sources_of
-        from evenreel.debias.source.level import levelled, recognised_sources, source_levels
+        from evenreel.debias.source import levelled, recognised_sources, source_levels
         from evenreel.features.scene_elements import clip_means
         from evenreel.matchers.scoring import matcher_scores
 
@@ -533,9 +533,9 @@ def _by_bm25(corpus: Corpus, features: Path, options: WordOptions, changes: Word
 
 
 def _by_windows(corpus: Corpus, features: Path, options: WordOptions, changes: WordChanges) -> tuple[Scores, Scored]:
-    from evenreel.checkpoint.word_changes import changed_words
+    from evenreel.checkpoint.corpus_features import changed_words
     from evenreel.features import find_clips, load_text_features
-    from evenreel.similarity.windows import window_scores
+    from evenreel.features.windows import window_scores
 
     clips = find_clips(features, corpus, rule=options.rule, words=cast("Words | None", options.words), windows=True)
     videos, aside = clips.load()

@@ -26,10 +26,9 @@ from evenreel.features.windows import EMPTY, Sampled, read_windows
 from evenreel.library.search.seen import DECIMALS, frames_of, times_of
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.store.vectors import HalfArray
-from evenreel.matchers.lengths import check_words
-from evenreel.matchers.scoring import State, encode_texts, encode_videos
-from evenreel.matchers.shortlists import score_with_parts
-from evenreel.similarity.states import Encoded, gather_rows, mapped, row_bytes, take_rows, tensors_of
+from evenreel.matchers.matcher import check_words
+from evenreel.matchers.scoring import State, encode_texts, encode_videos, score_with_parts
+from evenreel.similarity.tiles import Encoded, gather_rows, mapped, row_bytes, take_rows, tensors_of
 from evenreel.types import Encoder, FloatArray, OnScreen, TextEmbedding, TextFeatures, TextTrack, VideoFeatures
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
 from evenreel.matchers.adapter import Adapted
 from evenreel.matchers.batches import VideoBatch, pretrained_mean_of, to_device, video_batch
-from evenreel.matchers.bima.matcher import Bima
+from evenreel.matchers.bima import Bima
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.papers.engine import Findings

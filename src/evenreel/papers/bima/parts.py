@@ -26,7 +26,7 @@ from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
 from evenreel.evaluation.intervals import over_seeds
 from evenreel.matchers import build_matcher
-from evenreel.matchers.bima.matcher import Reading, captions_read
+from evenreel.matchers.bima import Reading, captions_read
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import encode_texts
 from evenreel.papers.bima.tables import CLIP4CLIP, MAIN, RECALLS, T2V, WHOLE, compared_with_others, only_bima

@@ -26,7 +26,7 @@ from evenreel.papers.study import (
 )
 
 if TYPE_CHECKING:
-    from evenreel.matchers.bima.settings import BimaSettings
+    from evenreel.matchers.bima import BimaSettings
     from evenreel.papers.workspace import Workspace
     from evenreel.training.recipe.recipe import Recipe
 
@@ -73,7 +73,7 @@ def bima_of(material: Workspace, settings: StudySettings) -> Recipe:
 
     A dictionary that some row could not look at is refused before anything is trained.
     """
-    from evenreel.matchers.bima.settings import BimaSettings
+    from evenreel.matchers.bima import BimaSettings
 
     recipe = settings.recipe
     if recipe.matcher.name != WHOLE:
@@ -119,7 +119,7 @@ def compared_with_others(material: Workspace, settings: StudySettings) -> Varian
 
 def element_counts(material: Workspace, settings: StudySettings) -> Variants:
     """Return rows with 1 to 40 entities and activities a clip, as far as the dictionary has so many (supplement)."""
-    from evenreel.matchers.bima.settings import BimaSettings
+    from evenreel.matchers.bima import BimaSettings
 
     own = BimaSettings(**bima_of(material, settings).matcher.settings)
     most = min(map(len, _phrases(own, material.weights_hash).values()))

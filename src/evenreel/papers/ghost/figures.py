@@ -20,7 +20,7 @@ from evenreel.audits.source.paired import SourceMeasures, measure_source
 from evenreel.audits.statistics.deltas import DELTA_METRICS, MIX_R
 from evenreel.audits.statistics.inversion import inverted_interval
 from evenreel.corpus.counterparts import counterparts
-from evenreel.debias.source.contrast import PRESETS
+from evenreel.debias.source import PRESETS
 from evenreel.edits.frame_order import reordered, sees_order, single_frame
 from evenreel.edits.settings import FrameOrder, OneFrame
 from evenreel.errors import CorpusError, UsageError

@@ -27,8 +27,7 @@ from evenreel.encoders.towers import usable_device
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
 from evenreel.evaluation.intervals import over_seeds
-from evenreel.matchers.scoring import encode_texts, encode_videos
-from evenreel.matchers.shortlists import score_with_parts
+from evenreel.matchers.scoring import encode_texts, encode_videos, score_with_parts
 from evenreel.papers.engine import (
     Findings,
     SeededRuns,
@@ -56,8 +55,7 @@ from evenreel.papers.tcd.tables import BASES, WHOLE, WINDOWS, check_text, tcd_of
 from evenreel.papers.workspace import ClipText, CorpusPart, Looking, Model, Workspace, texts_of, videos_of, words_said
 from evenreel.progress import Progress
 from evenreel.report.result import AuditFigure, AuditTable, Cell
-from evenreel.similarity.states import move
-from evenreel.similarity.tiles import evaluating
+from evenreel.similarity.tiles import evaluating, move
 from evenreel.training.cost import Cost, Shape, recipe_cost
 from evenreel.training.data.examples import TrainingInputs
 from evenreel.training.recipe.recipe import Recipe

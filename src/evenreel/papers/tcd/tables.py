@@ -84,7 +84,7 @@ def tcd_of(material: Workspace, settings: StudySettings, *, rewords: bool = Fals
 
     `rewords`: whether rows change words on screen, which the parts then have to know.
     """
-    from evenreel.matchers.tcd.settings import TcdSettings
+    from evenreel.matchers.tcd import TcdSettings
 
     recipe = from_the_start(settings.recipe, material)
     if recipe.matcher.name != WHOLE:
@@ -150,7 +150,7 @@ def with_windows(material: Workspace, settings: StudySettings) -> Variants:
 
 def as_printed(material: Workspace, settings: StudySettings) -> Variants:
     """Return rows with formulas as they are printed, one by one and together; not in the paper."""
-    from evenreel.matchers.tcd.settings import PRINTED
+    from evenreel.matchers.tcd import PRINTED
 
     said = {"words": {"empty": "caption"}}
     rows = {WHOLE: {}, **READINGS, "empty windows say so": said, "all as printed": {**PRINTED, **said}}

@@ -12,30 +12,26 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.adaptation.adapted import TestTimeMatcher
-from evenreel.adaptation.baselines.normalised import Rescore, StreamNorm
-from evenreel.adaptation.learning import learnable
-from evenreel.adaptation.report import AdaptReport, LabelRank
-from evenreel.adaptation.resources import RememberingReader, RememberingTagger, reads_captions, resources_of
-from evenreel.adaptation.run import adapt
-from evenreel.adaptation.settings import AdaptSettings
-from evenreel.adaptation.stream import EncodeTexts, QueryStream, taken
-from evenreel.adaptation.titan.causal import CausalCorrection
-from evenreel.adaptation.titan.causal_training import judged
-from evenreel.adaptation.titan.counterfactuals import (
+from evenreel.adaptation.adapted import Resources, TestTimeMatcher
+from evenreel.adaptation.baselines import Rescore, StreamNorm
+from evenreel.adaptation.prepared import resources_of
+from evenreel.adaptation.run import AdaptReport, adapt
+from evenreel.adaptation.stream import EncodeTexts, QueryStream, RememberingReader, RememberingTagger, taken
+from evenreel.adaptation.stream import caption_vectors as vectors_of
+from evenreel.adaptation.titan import (
+    AdaptSettings,
     CounterfactualSettings,
-    counterfactuals,
-    hub_queries,
-    over_attended,
-)
-from evenreel.adaptation.titan.pseudo_labels import (
+    LabelRank,
     PseudoPairs,
     QueryWindow,
-    Resources,
+    counterfactuals,
+    hub_queries,
+    learnable,
+    over_attended,
     pseudo_pairs,
     scored,
-    vectors_of,
 )
+from evenreel.adaptation.titan_correction import CausalCorrection, judged
 from evenreel.arrays import CACHED_BYTES, row_bands
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.statistics.means import hits_interval, mean_interval
@@ -228,7 +224,7 @@ class Target:
         if prepared is not None and prepared.correction is not None and row.correction:
             prepared = replace(prepared, correction=switched(prepared.correction, row))
         given = self.confounders if row.settings.causal else None
-        reads = self.read if reads_captions(row.settings) else None
+        reads = self.read if row.settings.reads_captions else None
         return resources_of(prepared, self.part.videos, row.settings, reads, self.tagger, confounders=given)
 
     def check(self, row: Row) -> None:

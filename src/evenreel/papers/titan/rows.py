@@ -6,9 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from evenreel.adaptation.settings import UNSAFE, AdaptSettings, Learns, SafetySettings, naive
-from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
-from evenreel.adaptation.titan.matching import Match
+from evenreel.adaptation.titan import (
+    UNSAFE,
+    AdaptSettings,
+    CounterfactualSettings,
+    Learns,
+    Match,
+    SafetySettings,
+    naive,
+)
 from evenreel.errors import UsageError
 
 SOURCE, NAIVE, TITAN = "source only", "naive pseudo-labels", "TITAN"

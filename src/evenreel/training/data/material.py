@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenreel.checkpoint.architecture import kept_weights, reads_graphs, uses_in
-from evenreel.checkpoint.loading import load_matcher
+from evenreel.checkpoint.corpus_features import changed_words, encoder_of
+from evenreel.checkpoint.folder import load_matcher
 from evenreel.checkpoint.records import Pretrained
-from evenreel.checkpoint.word_changes import changed_words, encoder_of
 from evenreel.corpus.folder import load_corpus
 from evenreel.corpus.relevance import class_relevance
 from evenreel.errors import UsageError

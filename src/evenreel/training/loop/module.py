@@ -44,7 +44,7 @@ class RetrievalModule(LightningModule):
         # A method and no module: the weights are the matcher's own, whatever it is trained with.
         self._loss = matcher.loss
         if recipe.debias is not None:
-            from evenreel.debias.source.contrast import Debiased
+            from evenreel.debias.source import Debiased
 
             self._loss = Debiased(matcher, recipe.debias).loss
         self.terms: dict[str, Tensor] = {}

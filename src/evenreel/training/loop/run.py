@@ -26,8 +26,7 @@ from evenreel.encoders.towers import usable_device
 from evenreel.encoders.trainable import TrainableTowers
 from evenreel.errors import CorpusError, UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch
-from evenreel.matchers.lengths import check_frames, check_lengths, check_words
-from evenreel.matchers.matcher import FitsPairs, Matcher, StartsFromFile
+from evenreel.matchers.matcher import FitsPairs, Matcher, StartsFromFile, check_frames, check_lengths, check_words
 from evenreel.training.data.examples import (
     Batches,
     FeatureExamples,

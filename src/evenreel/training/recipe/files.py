@@ -10,7 +10,7 @@ from importlib import import_module, resources
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from evenreel.debias.source.settings import SourceDebias
+from evenreel.debias.source import SourceDebias
 from evenreel.documents import brief, parse_yaml
 from evenreel.errors import UsageError
 from evenreel.matchers.registry import MATCHERS
@@ -21,7 +21,7 @@ Settings = TypeVar("Settings")
 
 LARGEST = 2**63
 _PRESET = "preset"
-_PRESETS = {SourceDebias: "evenreel.debias.source.contrast", Trim: "evenreel.debias.trimming"}
+_PRESETS = {SourceDebias: "evenreel.debias.source", Trim: "evenreel.debias.trimming"}
 """The modules whose `PRESETS` a table may start from: `preset: NAME`, and beside it what differs."""
 
 _RENAMED = {"data.seen": "data.pretrained_features"}

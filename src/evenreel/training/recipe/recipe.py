@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from evenreel.debias.source.settings import SourceDebias
-from evenreel.debias.without_habits import HabitRemoval
+from evenreel.debias.habits import HabitRemoval
+from evenreel.debias.source import SourceDebias
 from evenreel.debias.without_length import LengthRemoval
 from evenreel.documents import brief
 from evenreel.errors import UsageError
@@ -55,7 +55,7 @@ class Recipe(Shown):
             begins; null for fresh ones. Its encoder is the one whose features are used: where its towers were trained
             too, `backbone.model` names the folder `encoder` of the checkpoint.
         debias: train against a preference for generated clips or for real ones, on clips that mirror each other: a
-            table of settings, or `preset` with one of `evenreel.debias.source.contrast.PRESETS` and what differs from
+            table of settings, or `preset` with one of `evenreel.debias.source.PRESETS` and what differs from
             it; null for none.
         trim: training clips that are left out for their length: a table of settings, or `preset` with one of
             `evenreel.debias.trimming.PRESETS` and what differs from it; null for none.
