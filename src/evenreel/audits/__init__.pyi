@@ -5,8 +5,11 @@ from .edits.overlay import audit_overlay as audit_overlay
 from .edits.overlay_measures import OverlayMeasures as OverlayMeasures, measure_overlay as measure_overlay
 from .edits.textual import audit_textual as audit_textual
 from .edits.visual import audit_visual as audit_visual
-from .hubness.audit import audit_hubness as audit_hubness
-from .hubness.measures import HubnessMeasures as HubnessMeasures, measure_hubness as measure_hubness
+from .hubness import (
+    HubnessMeasures as HubnessMeasures,
+    audit_hubness as audit_hubness,
+    measure_hubness as measure_hubness,
+)
 from .length.audit import audit_length as audit_length
 from .length.measures import LengthMeasures as LengthMeasures, measure_length as measure_length
 from .length.tail import TailClasses as TailClasses, read_tail_classes as read_tail_classes

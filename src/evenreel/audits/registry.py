@@ -11,7 +11,7 @@ from evenreel.audits.edits.overlay import audit_overlay
 from evenreel.audits.edits.textual import audit_textual
 from evenreel.audits.edits.visual import audit_visual
 from evenreel.audits.given import as_inputs
-from evenreel.audits.hubness.audit import audit_hubness
+from evenreel.audits.hubness import audit_hubness
 from evenreel.audits.length.audit import audit_length
 from evenreel.audits.order.audit import audit_order
 from evenreel.audits.settings import AuditInputs, AuditSettings

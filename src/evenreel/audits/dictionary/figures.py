@@ -10,8 +10,7 @@ import numpy as np
 from evenreel.arrays import Column
 from evenreel.audits.dictionary.measures import KindMeasures
 from evenreel.audits.dictionary.tables import NAMES
-from evenreel.audits.statistics.counts import lorenz
-from evenreel.report.figures import COLOURS, MOST_POINTS, panels, wrapped
+from evenreel.report.figures import COLOURS, MOST_POINTS, lorenz, panels, wrapped
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

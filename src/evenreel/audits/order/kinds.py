@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenreel.arrays import Indices
-from evenreel.audits.hubness.captions import MOST_TAGGED, texts_of
+from evenreel.audits.hubness import MOST_TAGGED, texts_of
 from evenreel.audits.order.measures import OrderMeasures
 from evenreel.audits.order.pairs import OrderPairs
 from evenreel.audits.settings import AuditSettings

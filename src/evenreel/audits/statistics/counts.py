@@ -1,4 +1,4 @@
-"""Figures of counts: shares, the difference of two shares with its interval, and Lorenz curves."""
+"""Figures of counts: shares, and the difference of two shares with its interval."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ Counts = NDArray[Any]
 
 FIRST = 10
 """How many of the largest counts are looked at together."""
-
-_CURVE_POINTS = 200
 
 
 def share(part: Counts, whole: Counts) -> Column:
@@ -55,18 +53,3 @@ def _wilson(of_them: Column, of: Counts, confidence: float) -> tuple[Column, Col
 def first_share(counts: NDArray[Any]) -> float:
     """Compute the percentage of all counts that the `FIRST` largest ones make up."""
     return float(100 * np.sort(counts)[::-1][:FIRST].sum() / counts.sum()) if counts.sum() else float("nan")
-
-
-def lorenz(counts: Counts) -> tuple[Column, Column]:
-    """Compute a Lorenz curve of counts, the largest first: percentages of items, and of the total they hold (1905).
-
-    Returns:
-        At most some points of the curve, from (0, 0) to (100, 100).
-
-    >>> across, held = lorenz(np.array([1, 6, 3, 0]))
-    >>> across.tolist(), held.tolist()
-    ([0.0, 25.0, 50.0, 75.0, 100.0], [0.0, 60.0, 90.0, 100.0, 100.0])
-    """
-    held = np.append(0.0, np.cumsum(np.sort(counts)[::-1]))
-    at = np.unique(np.linspace(0, len(counts), min(len(counts), _CURVE_POINTS) + 1).astype(np.int64))
-    return 100 * at / len(counts), 100 * held[at] / held[-1]

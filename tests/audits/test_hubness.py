@@ -12,14 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import sparse, stats
 
 from evenreel.audits import AuditSettings, audit_hubness, measure_hubness
-from evenreel.audits.hubness import captions as hubness_captions
-from evenreel.audits.hubness.captions import QueryWords, hub_words, query_words
-from evenreel.audits.hubness.chance import DRAWS, EntryCounts, _distinct
-from evenreel.audits.hubness.figures import occurrence_shares
-from evenreel.audits.hubness.measures import HubnessMeasures, _gini_slope, _skewness_slope
+from evenreel.audits import hubness as hubness_audit
+from evenreel.audits.hubness import (
+    DRAWS,
+    HubnessMeasures,
+    ShownSets,
+    _distinct,
+    _gini_slope,
+    _skewness_slope,
+    hub_words,
+    occurrence_shares,
+    query_words,
+)
 from evenreel.errors import CorpusError
 from evenreel.evaluation.concentration import gini, skewness
 from evenreel.language import Token
@@ -50,7 +57,7 @@ def test_three_queries_by_hand() -> None:
     assert first.own.tolist() == [1.0, 0.5, 0.0, 0.0]
     assert found.asked is not None and found.asked.tolist() == [1, 2, 0, 0]
     assert found.clusters.tolist() == [0, 1, 1]
-    assert (first.expected, first.chance, first.never) == (0.75, 0.25, 25.0)
+    assert (first.expected, first.never) == (0.75, 25.0)
     assert first.gini.value == pytest.approx(gini(np.array([4, 1, 1, 0])))
     assert first.skewness.value == pytest.approx(stats.skew([2, 0.5, 0.5, 0]))
     # Captions 1 and 2 are of one clip and show three clips between them, so of 4 clips they miss one.
@@ -119,7 +126,7 @@ def test_a_planted_hub_is_found_with_its_count() -> None:
     assert "`evenreel evaluate --rescore csls`" in known.sentence
     (most,) = [table for table in known.tables if table.title == "Clips that are shown the most"]
     assert most.columns == (
-        "clip", "among the first 10", "times chance", "of these, its own", "stands first", "of these, its own",
+        "clip", "among the first 10", "times chance", "of these, its own", "stands first", "first, its own",
         "ask for it",
     )  # fmt: skip
     assert most.rows[0][0:2] == ("v7", 120) and most.rows[0][3:] == (2, 120, 2, 3)  # captions 7 and 87, not 167
@@ -155,18 +162,19 @@ def test_captions_of_one_clip_that_rank_alike_make_random_rankings_uneven() -> N
 def test_chance_of_sets_by_loops() -> None:
     """Sets that each show some clips so often, of which it is drawn anew which ones these are."""
     sets = [[1.0, 1.0, 2.0], [0.5, 0.5], [3.0], []]
-    starts = np.cumsum([0, *map(len, sets)])
-    shown = EntryCounts(starts, np.concatenate(sets), 6)
+    shown = ShownSets(6)
+    for number, shares in enumerate(sets):
+        shown.add(np.array([number]), np.arange(len(shares))[None], np.array([shares]))
     random, values = np.random.default_rng(5), []
     for _ in range(4000):
         counts = np.zeros(6)
         for one in sets:
             counts[random.permutation(6)[: len(one)]] += one
         values.append(skewness(counts))
-    found = shown.chance({"skewness": skewness}, 0)["skewness"]
+    (found,), never = shown.chance(4, [skewness], 0)
     assert found.mean == pytest.approx(np.mean(values), abs=4 * np.std(values) / DRAWS**0.5)
     assert found.variance == pytest.approx(np.var(values), rel=0.5)
-    assert shown.never == pytest.approx(100 * (3 / 6) * (4 / 6) * (5 / 6))
+    assert never == pytest.approx(100 * (3 / 6) * (4 / 6) * (5 / 6))
 
 
 def test_wide_sets_are_drawn_without_a_clip_twice() -> None:
@@ -250,19 +258,18 @@ def test_words_that_bring_hubs_by_loops() -> None:
         )
         for row in range(count)
     ]
-    found, looked_at = hub_words(tagged, hub_places, clusters)
-    assert looked_at == 3  # no adverb, and gnu is in too few
-    (one,) = found
-    assert (one.word, one.part, one.queries) == ("dog", "noun", dog.sum())
-    assert one.hubs == pytest.approx(hub_places[dog].mean()) and one.others == pytest.approx(hub_places[~dog].mean())
+    (found,), tested = hub_words(tagged, hub_places, clusters, 10)
+    assert tested == 3  # no adverb, and gnu is in too few
+    hubs, others = hub_places[dog].mean(), hub_places[~dog].mean()
+    assert [*found.values()] == ["dog", "noun", dog.sum(), *map(pytest.approx, (hubs, others, hubs / others))]
     groups = np.unique(clusters)
     by_group = np.array([[column[clusters == one].mean() for one in groups] for column in (dog, red, runs, hub_places)])
-    bag = hubness_captions._bag(tagged)
+    has, words = hubness_audit._bag(tagged)
     sizes = np.array([(clusters == one).sum() for one in groups])
     means = np.array([(clusters == one) / size for one, size in zip(groups, sizes, strict=True)])
-    z = hubness_captions._correlations(hubness_captions.sparse.csr_array(means @ bag.has), by_group[3])
+    z = hubness_audit._correlations(sparse.csr_array(means @ has), by_group[3])
     for word, column in zip((("dog", "noun"), ("red", "adjective"), ("run", "verb")), by_group, strict=False):
-        assert z[list(bag.words).index(word)] == pytest.approx(np.corrcoef(column, by_group[3])[0, 1])
+        assert z[words.index(word)] == pytest.approx(np.corrcoef(column, by_group[3])[0, 1])
 
 
 def test_words_that_bring_none_are_seldom_listed() -> None:
@@ -272,7 +279,7 @@ def test_words_that_bring_none_are_seldom_listed() -> None:
         generator = np.random.default_rng(seed)
         has = generator.random((120, 40)) < 0.2
         tagged = [tuple(token(f"w{word}") for word in np.flatnonzero(row)) for row in has]
-        listed += bool(hub_words(tagged, generator.poisson(1.0, 120).astype(np.float64), np.arange(120))[0])
+        listed += bool(hub_words(tagged, generator.poisson(1.0, 120).astype(np.float64), np.arange(120), 10)[0])
     assert listed <= 6
 
 
@@ -314,13 +321,13 @@ def test_words_may_come_with_the_scores_or_from_nowhere() -> None:
 
 def test_words_of_many_queries_and_of_another_language(monkeypatch: pytest.MonkeyPatch) -> None:
     scores, corpus = crowded()
-    monkeypatch.setattr(hubness_captions, "MOST_TAGGED", 50)
+    monkeypatch.setattr(hubness_audit, "MOST_TAGGED", 50)
     first, again = (audit_hubness(scores, corpus) for _ in range(2))
     assert "Words were looked at in 50 of 90 queries, drawn at random." in first.notices
     assert first.to_json() == again.to_json()
-    other = query_words(["собака бежит по полю"] * 20, np.ones(20), np.arange(20))
-    assert not other.english and not other.found
-    assert query_words([None, ""], np.ones(2), np.arange(2)) == QueryWords()
+    other = query_words(["собака бежит по полю"] * 20, np.ones(20), np.arange(20), 10)
+    assert "unknown to the English dictionary" in other.notices[0] and not other.found
+    assert "are not known" in query_words([None, ""], np.ones(2), np.arange(2), 10).notices[0]
 
 
 def test_bins_hold_every_clip() -> None:
