@@ -554,15 +554,15 @@ def _correlations(shares: sparse.csr_array, places: Column) -> Column:
 def _tables(measured: HubnessMeasures, words: QueryWords) -> Iterator[AuditTable]:
     rows: list[Named] = [
         {
-            "among": f"first {one.depth}", "skewness": one.skewness, "skewness by chance": one.chance_skewness,
-            "Gini": one.gini, "Gini by chance": one.chance_gini, "never, %": one.never,
-            "never by chance, %": one.chance_never,
+            "among": f"first {one.depth}", "skewness": one.skewness, "chance": one.chance_skewness,
+            "Gini": one.gini, "by chance": one.chance_gini, "never, %": one.never,
+            "chance, %": one.chance_never,
             "most": float(one.counts.max() / one.expected) if one.expected else None,
         }
         for one in measured.occurrences
     ]  # fmt: skip
     note = (
-        "By chance: what rankings at random give with as many queries. Never: clips that no query has among the first "
+        "Chance: what rankings at random give with as many queries. Never: clips that no query has among the first "
         "k; one that equal scores may bring there is not counted. Most: what the clip has that is shown the most, in "
         "times what chance gives."
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
+from html import escape
 
 import numpy as np
 import polars as pl
@@ -12,9 +13,10 @@ import pytest
 from evenreel.audits import AUDITS, OF_EDITS, AuditInputs, AuditSettings, audit
 from evenreel.corpus import make_corpus
 from evenreel.corpus.distractors import OVERLAY_OF
-from evenreel.errors import ScoresError
+from evenreel.errors import CorpusError, ScoresError
 from evenreel.report import AuditResult
 from evenreel.report.page import audit_page, render
+from evenreel.report.result import effect_words
 from evenreel.types import Corpus, ScoreNotes, Scores
 
 PAIRS = 40
@@ -44,25 +46,63 @@ def scores(seed: int = 0, captions: int = PAIRS, clips: int = 2 * PAIRS) -> Scor
     return Scores(values, CAPTIONS[:captions], (REAL + MADE)[:clips])
 
 
-def asked(name: str, given: Scores, resamples: int = 20, times: int = 1) -> AuditResult:
+def asked(name: str, given: Scores, resamples: int = 20, times: int = 1, of: Corpus | None = None) -> AuditResult:
     otherwise = replace(given, values=given.values + np.sin(37 * given.values))  # goes with captions and clips
     edited = {"<b>edit": otherwise} if name in OF_EDITS else {}
-    return audit(name, given, corpus(times), AuditSettings(resamples=resamples), AuditInputs(edited=edited))[0]
+    return audit(name, given, of or corpus(times), AuditSettings(resamples=resamples), AuditInputs(edited=edited))[0]
+
+
+def finite(cell: object) -> object:
+    return None if isinstance(cell, float) and not np.isfinite(cell) else cell
+
+
+def whole(found: AuditResult) -> None:
+    """The tables have a cell for each column, JSON has all of them, and the page has every table and chart."""
+    assert found.tables
+    document = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    for table, written in zip(found.tables, document["tables"], strict=True):
+        assert all(len(row) == len(table.columns) for row in table.rows), table.title
+        assert (written["title"], written["columns"]) == (table.title, list(table.columns))
+        assert written["rows"] == [[*map(finite, row)] for row in table.rows]
+    effect = {name: finite(value) for name, value in asdict(found.effect).items()}
+    assert document["effect"] == effect
+    assert found.effect.p_value is None or 0 <= found.effect.p_value <= 1
+    page = render(audit_page([found]))
+    assert page.count('class="chart"') == len(found.figures)
+    assert page.count("<table>") == len(found.tables) and "How it was calculated" in page
+    assert all(escape(said) in page for said in (found.sentence, *found.notices, *found.method))
+    drawn = [str(json.loads(figure.draw().to_json())) for figure in found.figures]  # labels in which tags would count
+    assert not any(f"<b>{one}" in text for one in ("sora", "ball", "edit") for text in (page, *drawn))
 
 
 @pytest.mark.parametrize("name", AUDITS)
 def test_a_result_has_whole_tables_a_json_and_a_page_on_which_names_are_text(name: str) -> None:
-    found = asked(name, scores())
-    assert found.tables
-    for table in found.tables:
-        assert {len(row) for row in table.rows} <= {len(table.columns)}, table.title
-    document = json.loads(json.dumps(found.to_json(), allow_nan=False))
-    assert [len(table["rows"]) for table in document["tables"]] == [len(table.rows) for table in found.tables]
-    page = render(audit_page([found]))
-    assert page.count('class="chart"') == len(found.figures)
-    assert "How it was calculated" in page
-    drawn = [str(json.loads(figure.draw().to_json())) for figure in found.figures]  # labels in which tags would count
-    assert not any(f"<b>{one}" in text for one in ("sora", "ball", "edit") for text in (page, *drawn))
+    whole(asked(name, scores()))
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_the_same_seed_gives_the_same_to_the_byte(name: str) -> None:
+    first, second = (json.dumps(asked(name, scores()).to_json()) for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize("bare", ["captions", "sources", "lengths"])
+@pytest.mark.parametrize("name", AUDITS)
+def test_what_a_corpus_lacks_is_told_or_refused_with_what_to_do(name: str, bare: str) -> None:
+    """A library knows no captions, a corpus of other people no sources or lengths."""
+    own = corpus()
+    unknown = {
+        "captions": [],
+        "sources": [pl.lit("camera").alias("source"), pl.lit(None, pl.String).alias("pair_id")],
+        "lengths": [pl.lit(None, pl.Int64).alias("frame_count"), pl.lit(None, pl.Float64).alias("fps")],
+    }
+    lacking = Corpus(own.clips.with_columns(unknown[bare]), own.captions if unknown[bare] else own.captions.clear())
+    try:
+        found = asked(name, scores(), of=lacking)
+    except CorpusError as error:
+        assert len(str(error)) > 60 and str(error).count(";") + str(error).count(":")
+    else:
+        whole(found)
 
 
 @pytest.mark.parametrize("name", AUDITS)
@@ -70,9 +110,11 @@ def test_without_samples_there_is_neither_a_verdict_nor_an_interval(name: str) -
     given = scores()
     real = np.repeat([8.0, 0.0], PAIRS)  # what would be told if it could be
     found = asked(name, replace(given, values=given.values + real), resamples=0)
+    whole(found)
     if found.effect.low is None:
         assert not found.effect.is_significant
         assert "interval" not in found.sentence.replace("Without an interval", "")
+        assert "no interval" in effect_words(found)
 
 
 @pytest.mark.parametrize("name", AUDITS)
@@ -100,6 +142,7 @@ def test_the_order_of_captions_and_clips_does_not_matter(name: str) -> None:
 @pytest.mark.parametrize("name", AUDITS)
 def test_too_few_give_no_verdict(name: str) -> None:
     few = asked(name, scores(captions=5))
+    whole(few)
     assert not few.effect.enough and not few.effect.is_significant
     assert "oo few" in few.sentence
 
