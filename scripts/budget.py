@@ -60,8 +60,8 @@ METHODS = {
         "similarity/phrases",
     ),
     "Ghost": (
-        "corpus/counterparts", "audits/pairs", "audits/source/ranks", "audits/source/paired",
-        "audits/statistics/deltas", "audits/statistics/swaps", "audits/statistics/inversion",
+        "corpus/counterparts", "audits/inputs", "audits/source/ranks", "audits/source/paired",
+        "audits/exchange",
         "debias/source/settings", "debias/source/contrast", "debias/source/vector",
         "losses/source_gap", "edits/frame_order",
     ),

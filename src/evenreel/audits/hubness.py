@@ -25,10 +25,7 @@ from scipy.special import ndtri, stdtrit
 from scipy.stats import binom, rankdata
 
 from evenreel.arrays import CACHED_BYTES, Column, Indices, row_bands
-from evenreel.audits.given import as_inputs
-from evenreel.audits.method import paragraph
-from evenreel.audits.ordered_rows import OrderedRows, candidates
-from evenreel.audits.pairs import score_notices
+from evenreel.audits.inputs import OrderedRows, as_inputs, candidates, paragraph, score_notices
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError

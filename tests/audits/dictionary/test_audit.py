@@ -10,8 +10,8 @@ import pytest
 
 from evenreel.audits.dictionary.audit import audit_dictionary
 from evenreel.audits.dictionary.measures import ChosenElements, NamedCaptions, gain_of_named, measure
+from evenreel.audits.exchange import first_share
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.counts import first_share
 from evenreel.errors import UsageError
 from evenreel.evaluation.stats import resampled_weights
 from evenreel.features.scene_elements import EmbeddedDictionary, top_of_means

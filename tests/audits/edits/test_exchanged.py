@@ -11,7 +11,7 @@ import pytest
 from evenreel.audits import AuditSettings, measure_perturbed
 from evenreel.audits.edits.exchanged import DEPTHS, lost_recall
 from evenreel.audits.edits.perturbed import CLIP_PLACINGS, Perturbed
-from evenreel.audits.statistics.swaps import drawn_flips
+from evenreel.audits.exchange import drawn_flips
 from evenreel.corpus import make_corpus
 from evenreel.types import Corpus, Scores
 from tests.audits.edits.small_edits import arguments

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenreel.audits.inputs import OrderedRows
 from evenreel.audits.length.data import LengthData
 from evenreel.audits.length.first_clips import DEPTHS, FirstClipLengths, measure_first
-from evenreel.audits.ordered_rows import OrderedRows
 from evenreel.corpus import make_corpus
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.types import Corpus, Scores

@@ -13,13 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from evenreel.audits import exchange
+from evenreel.audits.exchange import DELTA_METRICS, drawn_flips, inverted_interval, relative_delta, sign_test
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.paired import SourceMeasures, measure_source
-from evenreel.audits.statistics import swaps
-from evenreel.audits.statistics.deltas import DELTA_METRICS, relative_delta
-from evenreel.audits.statistics.inversion import inverted_interval
-from evenreel.audits.statistics.means import sign_test
-from evenreel.audits.statistics.swaps import drawn_flips
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.results import Interval
 from evenreel.types import Corpus, Scores
@@ -245,7 +242,7 @@ def test_intervals_are_turned_around_from_exchanged_pairs() -> None:
 def test_samples_are_taken_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus, values = pairs_of((0, 1, 2, 1), 3), np.random.default_rng(0).normal(size=(4, 6))
     whole = measured(corpus, values, SAMPLED)
-    monkeypatch.setattr(swaps, "_RANKS_BYTES", 200)
+    monkeypatch.setattr(exchange, "_RANKS_BYTES", 200)
     np.testing.assert_allclose(measured(corpus, values, SAMPLED).swapped, whole.swapped)
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenreel.audits.ordered_rows import OrderedRows
+from evenreel.audits.inputs import OrderedRows
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.gallery import EVERY_GROUP
 from evenreel.audits.source.unpaired import FIRST_PLACES, Unpaired, measure_unpaired

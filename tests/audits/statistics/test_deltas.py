@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.audits.statistics.deltas import DELTA_METRICS, location_figure, mix_r, relative_delta
+from evenreel.audits.exchange import DELTA_METRICS, location_figure, mix_r, relative_delta
 from evenreel.errors import UsageError
 from evenreel.evaluation import parse_metric
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.audits import AuditSettings
-from evenreel.audits.statistics.inversion import exchange_test, inverted_interval
-from evenreel.audits.statistics.permuted import PROBES, ClipProperty, queries_part, widened
+from evenreel.audits.exchange import PROBES, ClipProperty, exchange_test, inverted_interval, queries_part, widened
 from evenreel.evaluation.results import Interval
 
 HOW = AuditSettings(resamples=4000, seed=1)

@@ -13,8 +13,7 @@ from evenreel.audits.composition.measures import NO_TEXTS, CompositionMeasures, 
 from evenreel.audits.composition.tables import choice_figures, choice_tables
 from evenreel.audits.composition.words import composition_notices, composition_sentence
 from evenreel.audits.edits.words import edited_notices
-from evenreel.audits.given import as_edited, as_inputs
-from evenreel.audits.method import paragraphs
+from evenreel.audits.inputs import as_edited, as_inputs, paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.evaluation.accepted import ScoresLike

@@ -13,8 +13,8 @@ from evenreel.audits.composition.choices import Choices, measured_choices
 from evenreel.audits.composition.negation import NEGATED
 from evenreel.audits.edits.measures import CONTROL
 from evenreel.audits.edits.perturbed import Perturbed
+from evenreel.audits.exchange import mean_interval, share_interval
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.means import mean_interval, share_interval
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import wilcoxon_test
 from evenreel.report.result import ENOUGH, Effect

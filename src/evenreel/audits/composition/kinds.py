@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from evenreel.audits.composition.edit_choice import EditChoice
+from evenreel.audits.exchange import share_interval
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.means import share_interval
 from evenreel.evaluation.results import Interval
 from evenreel.language.composition.lists import attribute_values
 from evenreel.language.tokens import split_words

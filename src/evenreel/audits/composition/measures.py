@@ -13,7 +13,7 @@ from evenreel.audits.composition.kinds import KindShare, kind_shares
 from evenreel.audits.composition.negation import NEGATED, NegationMeasures, measure_negation
 from evenreel.audits.composition.questions import NAMING, MultipleChoice, measure_questions
 from evenreel.audits.edits.measures import CONTROL
-from evenreel.audits.given import as_edited, as_inputs, as_texts
+from evenreel.audits.inputs import as_edited, as_inputs, as_texts
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError, UsageError

@@ -16,8 +16,8 @@ from evenreel.arrays import Column, Flags
 from evenreel.audits.composition.shown import clips_that_show, meant
 from evenreel.audits.edits.measures import RECALLS
 from evenreel.audits.edits.perturbed import AS_IS, CAPTION_PLACINGS, Perturbed
+from evenreel.audits.exchange import hits_interval, mean_interval
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.means import hits_interval, mean_interval
 from evenreel.evaluation.first_hit import hit_columns
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import wilcoxon_test

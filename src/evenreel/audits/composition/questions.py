@@ -17,8 +17,8 @@ from evenreel.arrays import Column, Flags, Indices
 from evenreel.audits.composition.edit_choice import Verdict, verdict_of
 from evenreel.audits.composition.shown import clips_that_show, meant
 from evenreel.audits.edits.perturbed import AS_IS, Perturbed
+from evenreel.audits.exchange import mean_interval, share_interval
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.means import mean_interval, share_interval
 from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import wilcoxon_test
 from evenreel.language import load_tagger

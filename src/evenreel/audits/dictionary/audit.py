@@ -13,7 +13,7 @@ from functools import partial
 from evenreel.audits.dictionary.figures import count_curves, named_and_got, precision_and_chance
 from evenreel.audits.dictionary.measures import ChosenElements, KindMeasures, NamedCaptions, gain_of_named, measure
 from evenreel.audits.dictionary.tables import NAMES, coverage_of, dictionary_tables, hubs_of, named_share
-from evenreel.audits.method import paragraphs
+from evenreel.audits.inputs import paragraphs
 from evenreel.audits.settings import AuditSettings
 from evenreel.errors import UsageError
 from evenreel.evaluation.results import Interval

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from evenreel.arrays import Column, Indices
+from evenreel.audits.exchange import difference_ends, share
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.counts import difference_ends, share
 from evenreel.corpus.relevance import RelevantPairs
 from evenreel.evaluation import EvaluationSettings, evaluate
 from evenreel.evaluation.metrics import parse_metrics

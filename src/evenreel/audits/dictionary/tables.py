@@ -9,8 +9,8 @@ import numpy as np
 
 from evenreel.arrays import Column, Indices
 from evenreel.audits.dictionary.measures import Gains, Kind, KindMeasures, gain_of_named
+from evenreel.audits.exchange import FIRST, first_share, share
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.counts import FIRST, first_share, share
 from evenreel.evaluation.concentration import gini, skewness
 from evenreel.report.result import AuditTable, Cell, Row, figure_words
 

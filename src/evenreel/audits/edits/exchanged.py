@@ -3,7 +3,7 @@
 An edit that makes a clip a hub takes the first place from many captions at once, so samples of captions, among the same
 edited clips, report a loss where an edit does nothing on average. Without an effect it does not matter which of a
 clip's two versions is called the edited one: exchanging them for some clips, for all captions at once, makes another
-sample of the same kind (Fisher 1935), from which intervals are inverted (`evenreel.audits.statistics.inversion`).
+sample of the same kind (Fisher 1935), from which intervals are inverted (`evenreel.audits.exchange`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from evenreel.arrays import Column
 from evenreel.audits.edits.perturbed import AS_IS, Perturbed
+from evenreel.audits.exchange import counted, drawn_flips
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.swaps import counted, drawn_flips
 
 Counts = NDArray[np.float32]
 

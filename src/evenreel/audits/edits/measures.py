@@ -15,10 +15,9 @@ import numpy as np
 from evenreel.arrays import Column, Indices
 from evenreel.audits.edits.exchanged import DEPTHS, lost_recall
 from evenreel.audits.edits.perturbed import AS_IS, CLIP_PLACINGS, Perturbed, Standings
-from evenreel.audits.given import as_edited, as_inputs
+from evenreel.audits.exchange import hits_interval, inverted_interval, mean_interval
+from evenreel.audits.inputs import as_edited, as_inputs
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.inversion import inverted_interval
-from evenreel.audits.statistics.means import hits_interval, mean_interval
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import UsageError
 from evenreel.evaluation.accepted import ScoresLike

@@ -17,8 +17,7 @@ from evenreel.audits.edits.overlay_measures import OWN, UNITS, WRONG, OverlayMea
 from evenreel.audits.edits.perturbed import AS_IS
 from evenreel.audits.edits.tables import standing_table
 from evenreel.audits.edits.words import edit_lead, edited_notices, perturbed_notices
-from evenreel.audits.given import as_edited, as_inputs
-from evenreel.audits.method import paragraphs
+from evenreel.audits.inputs import as_edited, as_inputs, paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.evaluation.accepted import ScoresLike

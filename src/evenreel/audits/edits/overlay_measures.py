@@ -17,9 +17,9 @@ import polars as pl
 from evenreel.arrays import Column, Indices
 from evenreel.audits.edits.measures import CONTROL, PerturbedMeasures, measure_perturbed
 from evenreel.audits.edits.perturbed import AS_IS, Perturbed, Standings
-from evenreel.audits.given import as_edited, as_inputs
+from evenreel.audits.exchange import hits_interval, mean_interval
+from evenreel.audits.inputs import as_edited, as_inputs
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.means import hits_interval, mean_interval
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.corpus.distractors import OVERLAY_OF, VOICEOVER_OF
 from evenreel.errors import CorpusError

@@ -16,10 +16,9 @@ from evenreel.audits.edits.measures import CONTROL, PerturbedMeasures, measure_p
 from evenreel.audits.edits.perturbed import AS_IS, CAPTION_PLACINGS, Standings
 from evenreel.audits.edits.result import EditAudit, movement_result
 from evenreel.audits.edits.words import edited_notices
-from evenreel.audits.given import as_edited, as_inputs
-from evenreel.audits.method import paragraph, paragraphs
+from evenreel.audits.exchange import ratio_intervals, share_interval
+from evenreel.audits.inputs import as_edited, as_inputs, paragraph, paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
-from evenreel.audits.statistics.means import ratio_intervals, share_interval
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import UsageError
 from evenreel.evaluation.accepted import ScoresLike

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from evenreel.audits.edits.measures import measure_perturbed
 from evenreel.audits.edits.result import EditAudit, movement_result
 from evenreel.audits.edits.words import edited_notices
-from evenreel.audits.given import as_edited, as_inputs
-from evenreel.audits.method import paragraphs
+from evenreel.audits.inputs import as_edited, as_inputs, paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.evaluation.accepted import ScoresLike

@@ -8,7 +8,7 @@ from math import isnan
 
 from evenreel.audits.edits.measures import CONTROL, PerturbedMeasures, means
 from evenreel.audits.edits.perturbed import AS_IS
-from evenreel.audits.pairs import score_notices
+from evenreel.audits.inputs import score_notices
 from evenreel.audits.settings import AuditSettings
 from evenreel.report.result import Effect, by_certainty, interval_words
 from evenreel.types import Corpus, ScoreBlocks

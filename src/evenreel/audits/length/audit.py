@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from evenreel.audits.given import as_inputs
+from evenreel.audits.inputs import as_inputs, score_notices
 from evenreel.audits.length.examples import STRIP_DEPTH, all_lengths, histogram_parts, strip_parts
 from evenreel.audits.length.figures import discrepancy_bars, length_boxes, length_histograms, relevance_strips
 from evenreel.audits.length.first_clips import MAIN
@@ -16,7 +16,6 @@ from evenreel.audits.length.measures import LengthMeasures, measure_length
 from evenreel.audits.length.tables import length_tables
 from evenreel.audits.length.tail import TailClasses
 from evenreel.audits.length.words import length_method, length_notices, length_sentence, unit_of
-from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.evaluation.accepted import ScoresLike

@@ -11,8 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenreel.arrays import Column
+from evenreel.audits.exchange import ClipProperty
 from evenreel.audits.length.class_lengths import ClassLengths, class_lengths
-from evenreel.audits.statistics.permuted import ClipProperty
 from evenreel.corpus.actions import ActionLengths, Actions, Unit, action_names, actions_of, clip_lengths
 from evenreel.corpus.relevance import Relevance, class_relevance, same_text
 from evenreel.errors import CorpusError

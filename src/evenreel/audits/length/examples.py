@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenreel.arrays import Column
+from evenreel.audits.inputs import OrderedRows
 from evenreel.audits.length.data import TrainTestClasses
 from evenreel.audits.length.first_clips import MAIN
 from evenreel.audits.length.measures import LengthMeasures
 from evenreel.audits.length.tables import most_affected
-from evenreel.audits.ordered_rows import OrderedRows
 from evenreel.corpus.relevance import Relevance
 from evenreel.evaluation.blocks import CheckedScores
 

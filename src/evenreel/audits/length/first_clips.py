@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import CACHED_BYTES, Column, row_bands
+from evenreel.audits.exchange import PROBES
+from evenreel.audits.inputs import OrderedRows, candidates
 from evenreel.audits.length.data import LengthData
-from evenreel.audits.ordered_rows import OrderedRows, candidates
-from evenreel.audits.statistics.permuted import PROBES
 from evenreel.evaluation.blocks import CheckedScores, Items, Search
 from evenreel.evaluation.first_hit import first_hits, hit_columns
 from evenreel.evaluation.metrics import FIRST_RANK, parse_metric

@@ -13,14 +13,13 @@ from types import NoneType
 import numpy as np
 
 from evenreel.arrays import Column, Indices
-from evenreel.audits.given import as_inputs
+from evenreel.audits.exchange import BOTH, exchange_test, inverted_interval, queries_part, widened
+from evenreel.audits.inputs import as_inputs
 from evenreel.audits.length.data import LengthData, TrainTestClasses
 from evenreel.audits.length.first_clips import MAIN, FirstClipLengths, measure_first
 from evenreel.audits.length.rank_correlation import rank_correlation
 from evenreel.audits.length.tail import TailClasses, tail_by_frequency
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.inversion import exchange_test, inverted_interval
-from evenreel.audits.statistics.permuted import BOTH, queries_part, widened
 from evenreel.config import check_kind
 from evenreel.corpus.accepted import CorpusLike, as_corpus
 from evenreel.evaluation.accepted import ScoresLike

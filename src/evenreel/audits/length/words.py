@@ -7,11 +7,11 @@ from math import isnan
 
 import numpy as np
 
+from evenreel.audits.inputs import paragraph
 from evenreel.audits.length.data import LengthData
 from evenreel.audits.length.first_clips import MAIN
 from evenreel.audits.length.measures import FAILED, LengthMeasures, tertiles
 from evenreel.audits.length.trims import USES_TEST
-from evenreel.audits.method import paragraph
 from evenreel.report.result import Effect, by_certainty, figure_words
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evenreel.audits.given import as_edited, as_inputs
+from evenreel.audits.inputs import as_edited, as_inputs, score_notices
 from evenreel.audits.order.kinds import action_kinds
 from evenreel.audits.order.measures import measure_order
 from evenreel.audits.order.tables import order_figures, order_tables
 from evenreel.audits.order.words import order_method, order_notices, order_sentence
-from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.evaluation.accepted import ScoresLike

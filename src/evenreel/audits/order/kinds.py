@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenreel.arrays import Indices
+from evenreel.audits.exchange import mean_interval, share_interval
 from evenreel.audits.hubness import MOST_TAGGED, texts_of
 from evenreel.audits.order.measures import OrderMeasures
 from evenreel.audits.order.pairs import OrderPairs
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.means import mean_interval, share_interval
 from evenreel.evaluation.intervals import around
 from evenreel.evaluation.query_groups import query_groups
 from evenreel.evaluation.results import Interval

@@ -15,11 +15,11 @@ from typing import Literal
 import numpy as np
 
 from evenreel.arrays import Column, Flags, Indices
-from evenreel.audits.given import as_edited, as_inputs
+from evenreel.audits.exchange import groups_won, share_interval, sign_test
+from evenreel.audits.inputs import as_edited, as_inputs
 from evenreel.audits.order.pairs import OrderPairs, order_pairs
 from evenreel.audits.order.preference import CHANCES, LIKED, TEXT_OF_CLIP, beside_others, own_scores, within_pairs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
-from evenreel.audits.statistics.means import groups_won, share_interval, sign_test
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.first_hit import Hits

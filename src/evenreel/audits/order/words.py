@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evenreel.audits.method import paragraph, paragraphs
+from evenreel.audits.inputs import paragraph, paragraphs
 from evenreel.audits.order.kinds import ActionKinds
 from evenreel.audits.order.measures import CHANCE, MARGIN, OrderMeasures
 from evenreel.audits.order.preference import LIKED

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenreel.audits.exchange import mean_interval
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.means import mean_interval
 from evenreel.corpus.counterparts import counterparts, groups_of
 from evenreel.corpus.summary import UNASSIGNED, ValueRange
 from evenreel.errors import FeaturesError

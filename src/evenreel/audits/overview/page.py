@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isqrt
 
-from evenreel.audits.method import paragraph
+from evenreel.audits.inputs import paragraph
 from evenreel.audits.overview.audit import PAPER_RULE, Overview, overview_tables
 from evenreel.report.page import Chart, Page, Section, Table, Text, words_columns
 from evenreel.report.result import cells, figure_words

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Column, Flags
-from evenreel.audits.given import as_inputs
-from evenreel.audits.pairs import PairedScores, pair_scores
+from evenreel.audits.exchange import groups_won, share_interval, sign_test
+from evenreel.audits.inputs import PairedScores, as_inputs, pair_scores
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.outward import (
     MOST_NAMES,
@@ -25,7 +25,6 @@ from evenreel.audits.source.outward import (
     compare,
     outward_table,
 )
-from evenreel.audits.statistics.means import groups_won, share_interval, sign_test
 from evenreel.config import check_kind
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.evaluation.accepted import ScoresLike

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from evenreel.audits.given import as_inputs
-from evenreel.audits.pairs import paired_groups, score_notices
+from evenreel.audits.exchange import MIX_R
+from evenreel.audits.inputs import as_inputs, paired_groups, score_notices
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.figures import exposure_bars, rank_gaps
 from evenreel.audits.source.gallery import EVERY_GROUP
@@ -20,7 +20,6 @@ from evenreel.audits.source.words import (
     unpaired_effect,
     unpaired_sentence,
 )
-from evenreel.audits.statistics.deltas import MIX_R
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.corpus.counterparts import counterparts
 from evenreel.evaluation.accepted import ScoresLike

@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from evenreel.audits.given import as_inputs
-from evenreel.audits.method import paragraph
-from evenreel.audits.pairs import paired_groups, score_notices
+from evenreel.audits.inputs import as_inputs, paired_groups, paragraph, score_notices
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.alike_pairs import AlikePairs, ConfoundMeasures, measure_confounds
 from evenreel.audits.source.outward import PROPERTIES

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Flags
-from evenreel.audits.pairs import scenes_of
+from evenreel.audits.inputs import scenes_of
 from evenreel.corpus.counterparts import groups_of
 from evenreel.errors import CorpusError
 from evenreel.evaluation.blocks import CheckedScores

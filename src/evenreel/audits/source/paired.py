@@ -2,7 +2,7 @@
 
 Generative Ghost, section 2.4: figures in separate and mixed galleries; Relative, Location and Normalized
 deltas. Not in the paper are the win rate of the real clip over its mirror, with a sign test, and intervals that are
-valid where there are hubs (`evenreel.audits.statistics.swaps`).
+valid where there are hubs (`evenreel.audits.exchange`).
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.audits.given import as_inputs
-from evenreel.audits.pairs import PairedScores, pair_scores
-from evenreel.audits.settings import AuditSettings
-from evenreel.audits.source.ranks import Block, rank_captions, rank_videos
-from evenreel.audits.statistics.deltas import (
+from evenreel.audits.exchange import (
     DELTA_METRICS,
     LOCATION_METRICS,
     MIX_R,
+    Drawn,
     Figures,
+    Flips,
+    drawn_flips,
+    exchange_test,
+    groups_won,
+    inverted_interval,
     location_figure,
     mix_r,
     relative_delta,
-)
-from evenreel.audits.statistics.inversion import exchange_test, inverted_interval
-from evenreel.audits.statistics.means import groups_won, share_interval, sign_test
-from evenreel.audits.statistics.swaps import (
-    Drawn,
-    Flips,
-    drawn_flips,
+    share_interval,
+    sign_test,
     swapped_alone,
     swapped_figures,
 )
+from evenreel.audits.inputs import PairedScores, as_inputs, pair_scores
+from evenreel.audits.settings import AuditSettings
+from evenreel.audits.source.ranks import Block, rank_captions, rank_videos
 from evenreel.config import check_kind
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import UsageError

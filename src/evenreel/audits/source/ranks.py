@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import Indices
-from evenreel.audits.pairs import PairedScores
+from evenreel.audits.inputs import PairedScores
 from evenreel.evaluation.first_hit import Hits
 
 Block = NDArray[Any]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from evenreel.audits.exchange import DELTA_METRICS, MIX_R
 from evenreel.audits.source.paired import SourceMeasures
 from evenreel.audits.source.unpaired import Exposure, Preference
-from evenreel.audits.statistics.deltas import DELTA_METRICS, MIX_R
 from evenreel.evaluation.results import Interval
 from evenreel.report.result import AuditTable, Row, interval_cells, interval_columns
 

@@ -3,7 +3,7 @@
 For each caption, every real clip that is not relevant is compared with every generated clip that is not: the share of
 comparisons that the real one wins, ties half, is a two-sample U-statistic (Mann and Whitney 1947), and its mean over
 captions one of three samples. It is a sum over the real clips of their mean ranks, so it is tested, and its interval
-made, by permuting which clips are real while every clip keeps its ranks (`evenreel.audits.statistics.permuted`): only
+made, by permuting which clips are real while every clip keeps its ranks (`evenreel.audits.exchange`): only
 sums over captions are kept, and scores are read in bands, once.
 """
 
@@ -15,12 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import CACHED_BYTES, Flags, row_bands
-from evenreel.audits.given import as_inputs
-from evenreel.audits.ordered_rows import OrderedRows
+from evenreel.audits.exchange import (
+    ClipProperty,
+    exchange_test,
+    inverted_interval,
+    inverted_share,
+    queries_part,
+    widened,
+)
+from evenreel.audits.inputs import OrderedRows, as_inputs
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source.gallery import EVERY_GROUP, SourceGallery
-from evenreel.audits.statistics.inversion import exchange_test, inverted_interval, inverted_share
-from evenreel.audits.statistics.permuted import ClipProperty, queries_part, widened
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.results import Interval

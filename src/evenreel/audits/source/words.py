@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isnan
 
-from evenreel.audits.method import paragraph, paragraphs
+from evenreel.audits.exchange import BOTH, MIX_R
+from evenreel.audits.inputs import paragraph, paragraphs
 from evenreel.audits.source.paired import SourceMeasures
 from evenreel.audits.source.unpaired import NEUTRAL, Exposure, Preference
-from evenreel.audits.statistics.deltas import MIX_R
-from evenreel.audits.statistics.permuted import BOTH
 from evenreel.report.result import ENOUGH, Effect, by_certainty, figure_words
 
 

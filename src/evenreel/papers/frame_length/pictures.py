@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.audits.exchange import mean_interval
 from evenreel.audits.length.data import LengthData, TrainTestClasses
 from evenreel.audits.length.examples import (
     STRIP_DEPTH,
@@ -28,7 +29,6 @@ from evenreel.audits.length.first_clips import MAIN
 from evenreel.audits.length.measures import LengthMeasures, measure_length
 from evenreel.audits.length.tables import chance_table, class_table, discrepancy_table, most_affected
 from evenreel.audits.length.words import length_method, length_notices, unit_of
-from evenreel.audits.statistics.means import mean_interval
 from evenreel.errors import CorpusError
 from evenreel.evaluation.blocks import CheckedScores
 from evenreel.papers.engine.answers import asked
