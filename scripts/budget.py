@@ -60,8 +60,7 @@ METHODS = {
         "similarity/phrases",
     ),
     "Ghost": (
-        "corpus/counterparts", "audits/inputs", "audits/source/ranks", "audits/source/paired",
-        "audits/exchange",
+        "corpus/counterparts", "audits/inputs", "audits/source", "audits/exchange",
         "debias/source/settings", "debias/source/contrast", "debias/source/vector",
         "losses/source_gap", "edits/frame_order",
     ),

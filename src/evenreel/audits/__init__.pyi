@@ -17,7 +17,7 @@ from .order.audit import audit_order as audit_order
 from .order.measures import OrderMeasures as OrderMeasures, measure_order as measure_order
 from .registry import AUDITS as AUDITS, Audit as Audit, OF_EDITS as OF_EDITS, audit as audit
 from .settings import AuditInputs as AuditInputs, AuditSettings as AuditSettings
-from .source.audit import (
+from .source import (
     SourceMeasures as SourceMeasures,
     audit_source as audit_source,
     measure_source as measure_source,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from types import NoneType
 
 from evenreel.audits.composition.audit import audit_composition
+from evenreel.audits.confounds import audit_confounds
 from evenreel.audits.edits.overlay import audit_overlay
 from evenreel.audits.edits.textual import audit_textual
 from evenreel.audits.edits.visual import audit_visual
@@ -16,8 +17,7 @@ from evenreel.audits.inputs import as_inputs
 from evenreel.audits.length.audit import audit_length
 from evenreel.audits.order.audit import audit_order
 from evenreel.audits.settings import AuditInputs, AuditSettings
-from evenreel.audits.source.audit import audit_source
-from evenreel.audits.source.confounds import audit_confounds
+from evenreel.audits.source import audit_source
 from evenreel.config import check_kind, one_or_more
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError, UsageError

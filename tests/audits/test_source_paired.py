@@ -16,7 +16,7 @@ from scipy.stats import binomtest
 from evenreel.audits import exchange
 from evenreel.audits.exchange import DELTA_METRICS, drawn_flips, inverted_interval, relative_delta, sign_test
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.source.paired import SourceMeasures, measure_source
+from evenreel.audits.source import SourceMeasures, measure_source
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.results import Interval
 from evenreel.types import Corpus, Scores

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from evenreel.audits.inputs import OrderedRows
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.source.gallery import EVERY_GROUP
-from evenreel.audits.source.unpaired import FIRST_PLACES, Unpaired, measure_unpaired
+from evenreel.audits.source import EVERY_GROUP, FIRST_PLACES, Unpaired, measure_unpaired
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError
 from evenreel.types import Corpus, Scores

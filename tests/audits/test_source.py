@@ -9,11 +9,15 @@ import pytest
 
 import evenreel
 from evenreel.audits import AUDITS, AuditSettings, audit, audit_source
-from evenreel.audits.source.figures import gap_shares, rank_gaps
-from evenreel.audits.source.gallery import EVERY_GROUP
-from evenreel.audits.source.paired import measure_source
-from evenreel.audits.source.unpaired import Exposure, Preference
-from evenreel.audits.source.words import unpaired_sentence
+from evenreel.audits.source import (
+    EVERY_GROUP,
+    Exposure,
+    Preference,
+    gap_shares,
+    measure_source,
+    rank_gaps,
+    unpaired_sentence,
+)
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
 from evenreel.report import AuditResult
