@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from importlib.resources import files
-from itertools import takewhile
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Literal
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from evenreel.errors import UsageError
 from evenreel.files import output_file, printable
 from evenreel.provenance import Provenance, provenance_of
-from evenreel.report.result import DASH, AuditResult, AuditTable, Effect, cell, cells, effect_interval, verdict
+from evenreel.report.result import DASH, AuditResult, AuditTable, Effect, cell, effect_interval, verdict
 from evenreel.report.words import merge_sentences, p_value, percent
 from evenreel.types import Shown
 
@@ -286,15 +285,8 @@ def _section(result: AuditResult, *, alone: bool) -> Section:
 
 
 def _result_table(table: AuditTable) -> Table:
-    rows = cells(replace(table, rows=table.rows[:MOST_ROWS]))
-    return Table(table.columns, rows, title=table.title, left=words_columns(table))
-
-
-def words_columns(table: AuditTable) -> int:
-    """Return the number of leftmost columns of a table that hold words; at least 1."""
-    columns = [[row[place] for row in table.rows] for place in range(len(table.columns))]
-    words = takewhile(lambda column: all(isinstance(value, str) for value in column), columns)
-    return max(1, len(list(words)))
+    rows = replace(table, rows=table.rows[:MOST_ROWS]).texts()
+    return Table(table.columns, rows, title=table.title, left=table.words)
 
 
 def _left_out(table: AuditTable) -> str:
