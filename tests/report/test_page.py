@@ -19,7 +19,7 @@ from evenreel.corpus import make_corpus
 from evenreel.errors import OutputError
 from evenreel.evaluation import Evaluation, EvaluationSettings, Interval, evaluate, parse_metric
 from evenreel.evaluation.comparison import compare
-from evenreel.evaluation.settings import VideoProtocol
+from evenreel.evaluation.metrics import VideoProtocol
 from evenreel.report import Chart, Page, Section, Table, Text, evaluation_page, write_page
 from evenreel.report import figures as figures_module
 from evenreel.report.figures import curve_points, query_scatter, rank_histogram, rank_shares, wrapped

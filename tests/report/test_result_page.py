@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import TimeoutError, sync_playwright
 
 from evenreel.errors import UsageError
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
 from evenreel.report.figures import Panel, deltas_by_group, share_sweep
 from evenreel.report.page import MOST_ROWS, Chart, Page, Table, Text, audit_page, render, write_page
 from evenreel.report.result import AuditFigure, AuditResult, AuditTable, Effect

@@ -14,7 +14,7 @@ from typer.core import TyperCommand
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.app import TableGroup, command_of
-from evenreel.cli.evaluate.files import check_place
+from evenreel.cli.evaluate.command import check_place
 from evenreel.cli.options import JsonOption, from_settings
 from evenreel.config import OptionForm
 from evenreel.errors import UsageError

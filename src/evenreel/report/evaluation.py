@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from evenreel.evaluation.comparison import Comparison, Difference, in_order_of
-from evenreel.evaluation.metrics import parse_metric
-from evenreel.evaluation.results import DirectionResult, Evaluation
-from evenreel.evaluation.settings import Direction, EvaluationSettings
-from evenreel.evaluation.side_by_side import SideBySide
+from evenreel.evaluation.comparison import Comparison, Difference, SideBySide, in_order_of
+from evenreel.evaluation.measure import DirectionResult, Evaluation
+from evenreel.evaluation.metrics import Direction, EvaluationSettings, parse_metric
 from evenreel.report.groups import group_section
 from evenreel.report.page import Chart, Page, Section, Table, Text
 from evenreel.report.side_by_side import page_table

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenreel.errors import UsageError
-from evenreel.evaluation.intervals import figure_interval
+from evenreel.evaluation.intervals import Interval, figure_interval
+from evenreel.evaluation.measure import DirectionResult
 from evenreel.evaluation.metrics import parse_metric
-from evenreel.evaluation.results import DirectionResult, Interval
 from evenreel.report.result import AuditTable, Effect
 
 if TYPE_CHECKING:

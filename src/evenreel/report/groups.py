@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from evenreel.evaluation.measure import ColumnFigures, DirectionResult
 from evenreel.evaluation.metrics import Metric
-from evenreel.evaluation.results import ColumnFigures, DirectionResult
 from evenreel.report.page import Section, Table, Text
 from evenreel.report.words import GAP_METHOD, gap_sentence, interval, number, p_value, percent
 

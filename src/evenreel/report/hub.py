@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenreel.errors import UsageError
+from evenreel.evaluation.comparison import side_by_side
+from evenreel.evaluation.measure import DirectionResult, Evaluation
 from evenreel.evaluation.metrics import Metric
-from evenreel.evaluation.results import DirectionResult, Evaluation
-from evenreel.evaluation.side_by_side import side_by_side
 from evenreel.report.side_by_side import as_markdown
 from evenreel.report.words import interval, percent
 

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 
+MOST_ROWS = 200
+"""Rows of a result's table on the page: it is read by people, and JSON has them all."""
+
+
 @dataclass(frozen=True)
 class Text:
     """A paragraph of a page.
@@ -79,12 +83,16 @@ class Chart(Shown):
     title: str = ""
 
 
+Part = Text | Table | AuditTable | Chart
+"""What stands in a section; of a long table of a result the first `MOST_ROWS` rows."""
+
+
 @dataclass(frozen=True, eq=False)
 class Section(Shown):
     """Section of a page: a heading with the parts below it."""
 
     title: str
-    parts: Sequence[Text | Table | Chart]
+    parts: Sequence[Part]
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,13 +149,19 @@ def _origin(made: Provenance) -> str:
     return "\n".join(["<footer>", "<h2>Where this is from</h2>", *(_part(part, []) for part in parts), "</footer>"])
 
 
-def _part(part: Text | Table | Chart, charts: list[str]) -> str:
+def _part(part: Part, charts: list[str]) -> str:
     """One part as HTML; a chart's data go to `charts`, to be drawn at the end."""
     if isinstance(part, Text):
         tag = "pre" if part.kind == "code" else "p"
         return f'<{tag} class="{part.kind}">{escape(part.words)}</{tag}>'
     if isinstance(part, Table):
         return _table(part)
+    if isinstance(part, AuditTable):
+        rows = replace(part, rows=part.rows[:MOST_ROWS]).texts()
+        more = f"The first {MOST_ROWS:,} of {len(part.rows):,} rows; --json has them all."
+        notes = (part.note, more if len(part.rows) > MOST_ROWS else "")
+        shown = _table(Table(part.columns, rows, "", part.title, part.words))
+        return "\n".join([shown, *(_part(Text(note, "note"), charts) for note in notes if note)])
     name = f"chart-{len(charts)}"
     # Plotly writes "<" as \u003c in its JSON, so that no word in it can end the element.
     data = part.figure.to_json()
@@ -197,10 +211,6 @@ def _file(name: str) -> str:
     return files("evenreel.report").joinpath(name).read_text(encoding="utf-8")
 
 
-MOST_ROWS = 200
-"""Rows of a table on the page: it is read by people, and JSON has them all."""
-
-
 def audit_page(results: Sequence[AuditResult], notices: Sequence[str] = ()) -> Page:
     """Make one page of the results of one or several audits of one or several systems."""
     if not results:
@@ -242,7 +252,7 @@ def _comparison(results: Sequence[AuditResult]) -> Iterator[Section]:
     """
     from evenreel.report.figures import effect_intervals
 
-    parts: list[Text | Table | Chart] = []
+    parts: list[Part] = []
     alone: list[AuditResult] = []
     for name in dict.fromkeys((one.name, one.effect.name) for one in results):
         own = [one for one in results if (one.name, one.effect.name) == name]
@@ -273,25 +283,13 @@ def _p(effect: Effect) -> str:
 
 
 def _section(result: AuditResult, *, alone: bool) -> Section:
-    parts: list[Text | Table | Chart] = [] if alone else [Text(result.sentence)]
+    parts: list[Part] = [] if alone else [Text(result.sentence)]
     for figure in result.figures:
         parts.append(Chart(figure.draw(), figure.title))
         parts += [Text(figure.note, "note")] if figure.note else []
-    for table in result.tables:
-        parts.append(_result_table(table))
-        parts += [Text(note, "note") for note in (table.note, _left_out(table)) if note]
+    parts += result.tables
     title = f"{result.system}: {result.title}" if result.system else result.title
     return Section("What was found" if alone else title, parts)
-
-
-def _result_table(table: AuditTable) -> Table:
-    rows = replace(table, rows=table.rows[:MOST_ROWS]).texts()
-    return Table(table.columns, rows, title=table.title, left=table.words)
-
-
-def _left_out(table: AuditTable) -> str:
-    more = len(table.rows) - MOST_ROWS
-    return f"The first {MOST_ROWS:,} of {len(table.rows):,} rows; --json has them all." if more > 0 else ""
 
 
 def _method(results: Sequence[AuditResult]) -> Iterator[Text]:

@@ -12,7 +12,7 @@ from math import isfinite
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
 from evenreel.report.words import p_value, percent
 from evenreel.types import SHOWN_WIDTH, Shown
 
@@ -45,7 +45,7 @@ def interval_columns(*names: str) -> tuple[str, ...]:
 def interval_cells(*figures: Interval | None) -> tuple[float | None, ...]:
     """Return three table cells for each figure: its value and the ends of its interval; three None for no figure.
 
-    >>> from evenreel.evaluation.results import Interval
+    >>> from evenreel.evaluation.intervals import Interval
     >>> interval_cells(Interval(2.0, 1.0, 3.0), None)
     (2.0, 1.0, 3.0, None, None, None)
     """

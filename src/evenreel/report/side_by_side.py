@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.side_by_side import FigureColumn, SideBySide
+from evenreel.evaluation.comparison import FigureColumn, SideBySide
+from evenreel.evaluation.intervals import Interval
 from evenreel.report.page import Table
 from evenreel.report.words import number, percent
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from evenreel.evaluation.comparison import Difference
+from evenreel.evaluation.intervals import Interval
+from evenreel.evaluation.measure import Evaluation, GroupGap
 from evenreel.evaluation.metrics import Metric, parse_metric
-from evenreel.evaluation.results import Evaluation, GroupGap, Interval
 
 PROTOCOLS = {
     "caption": "each caption is a query",

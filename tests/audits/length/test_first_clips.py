@@ -14,7 +14,7 @@ from evenreel.audits.inputs import OrderedRows
 from evenreel.audits.length.data import LengthData
 from evenreel.audits.length.first_clips import DEPTHS, FirstClipLengths, measure_first
 from evenreel.corpus import make_corpus
-from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.ranking import CheckedScores
 from evenreel.types import Corpus, Scores
 from tests.audits.length.small_lengths import TESTED, ranked_clips, ranking
 

@@ -16,7 +16,7 @@ from evenreel.audits.edits.words import edited_notices
 from evenreel.audits.inputs import as_edited, as_inputs, paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.corpus.accepted import CorpusLike
-from evenreel.evaluation.accepted import ScoresLike
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import AuditResult
 
 TITLE = "Are captions read as sentences, or as bags of words?"

@@ -15,8 +15,7 @@ from evenreel.audits.edits.measures import CONTROL
 from evenreel.audits.edits.perturbed import Perturbed
 from evenreel.audits.exchange import mean_interval, share_interval
 from evenreel.audits.settings import AuditSettings
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import wilcoxon_test
+from evenreel.evaluation.intervals import Interval, wilcoxon_test
 from evenreel.report.result import ENOUGH, Effect
 from evenreel.types import Corpus, ScoreBlocks
 

@@ -11,7 +11,7 @@ import numpy as np
 from evenreel.audits.composition.edit_choice import EditChoice
 from evenreel.audits.exchange import share_interval
 from evenreel.audits.settings import AuditSettings
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
 from evenreel.language.composition.lists import attribute_values
 from evenreel.language.tokens import split_words
 from evenreel.types import Corpus

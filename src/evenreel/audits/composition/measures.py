@@ -17,7 +17,7 @@ from evenreel.audits.inputs import as_edited, as_inputs, as_texts
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError, UsageError
-from evenreel.evaluation.accepted import ScoresLike
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.language.composition.answers import ANSWERS
 from evenreel.report.result import Effect
 from evenreel.types import Corpus, ScoreBlocks, Shown

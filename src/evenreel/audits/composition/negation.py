@@ -18,9 +18,8 @@ from evenreel.audits.edits.measures import RECALLS
 from evenreel.audits.edits.perturbed import AS_IS, CAPTION_PLACINGS, Perturbed
 from evenreel.audits.exchange import hits_interval, mean_interval
 from evenreel.audits.settings import AuditSettings
-from evenreel.evaluation.first_hit import hit_columns
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import wilcoxon_test
+from evenreel.evaluation.intervals import Interval, wilcoxon_test
+from evenreel.evaluation.ranking import hit_columns
 from evenreel.language import Tagged, load_tagger, phrases
 from evenreel.report.result import ENOUGH, Effect
 from evenreel.types import Corpus, ScoreBlocks

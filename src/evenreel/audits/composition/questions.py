@@ -19,8 +19,7 @@ from evenreel.audits.composition.shown import clips_that_show, meant
 from evenreel.audits.edits.perturbed import AS_IS, Perturbed
 from evenreel.audits.exchange import mean_interval, share_interval
 from evenreel.audits.settings import AuditSettings
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import wilcoxon_test
+from evenreel.evaluation.intervals import Interval, wilcoxon_test
 from evenreel.language import load_tagger
 from evenreel.language.composition.answers import ANSWERS
 from evenreel.language.wording import content_phrases

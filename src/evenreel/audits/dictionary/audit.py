@@ -16,7 +16,7 @@ from evenreel.audits.dictionary.tables import NAMES, coverage_of, dictionary_tab
 from evenreel.audits.inputs import paragraphs
 from evenreel.audits.settings import AuditSettings
 from evenreel.errors import UsageError
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.progress import Progress
 from evenreel.report.result import ENOUGH, AuditFigure, AuditResult, Effect, figure_words

@@ -17,9 +17,8 @@ from evenreel.audits.exchange import difference_ends, share
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.relevance import RelevantPairs
 from evenreel.evaluation import EvaluationSettings, evaluate
+from evenreel.evaluation.intervals import Interval, percentile_ends, resampled_weights
 from evenreel.evaluation.metrics import parse_metrics
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import percentile_ends, resampled_weights
 from evenreel.features.scene_elements import EmbeddedDictionary, TopElements
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.language.scene_elements import Elements, plain_activity, plain_entity

@@ -20,11 +20,10 @@ from evenreel.audits.inputs import as_edited, as_inputs
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import UsageError
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.first_hit import hit_columns
+from evenreel.evaluation.intervals import Interval, wilcoxon_test
 from evenreel.evaluation.metrics import parse_metrics
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import wilcoxon_test
+from evenreel.evaluation.ranking import hit_columns
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import ENOUGH, Effect
 from evenreel.types import Shown
 

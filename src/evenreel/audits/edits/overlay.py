@@ -20,8 +20,8 @@ from evenreel.audits.edits.words import edit_lead, edited_notices, perturbed_not
 from evenreel.audits.inputs import as_edited, as_inputs, paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.corpus.accepted import CorpusLike
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.figures import deltas_by_group
 from evenreel.report.result import (
     AuditFigure,

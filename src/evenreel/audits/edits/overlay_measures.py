@@ -23,10 +23,9 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.corpus.distractors import OVERLAY_OF, VOICEOVER_OF
 from evenreel.errors import CorpusError
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.first_hit import expected_rank
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import wilcoxon_test
+from evenreel.evaluation.intervals import Interval, wilcoxon_test
+from evenreel.evaluation.ranking import expected_rank
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import ENOUGH, Effect
 from evenreel.types import Corpus, Shown
 

@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 
 from evenreel.arrays import CACHED_BYTES, SCORE_BYTES, Column, Indices, slices
 from evenreel.errors import CorpusError, UsageError
-from evenreel.evaluation.blocks import CheckedScores
-from evenreel.evaluation.clusters import AUTO, clusters_of
-from evenreel.evaluation.first_hit import Hits
-from evenreel.evaluation.stats import numbered
+from evenreel.evaluation.intervals import AUTO, clusters_of, numbered
+from evenreel.evaluation.ranking import CheckedScores, Hits
 from evenreel.types import Corpus, ScoreBlocks
 
 Block = NDArray[Any]
@@ -147,7 +145,7 @@ class Perturbed:
             scores: scores of the unedited captions and clips.
             corpus: corpus that names each caption's own clip.
             edited: scores after an edit, by its name.
-            cluster: clips that are resampled together, see `evenreel.evaluation.clusters`.
+            cluster: clips that are resampled together, see `evenreel.evaluation.intervals`.
 
         Raises:
             CorpusError: there is no such caption with its clip, or no other clip.

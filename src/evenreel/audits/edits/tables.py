@@ -6,7 +6,7 @@ from functools import partial
 
 from evenreel.audits.edits.measures import RECALLS, EditChange, PerturbedMeasures, means
 from evenreel.audits.edits.perturbed import AS_IS
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
 from evenreel.report.figures import deltas_by_group
 from evenreel.report.result import AuditFigure, AuditTable, Cell, interval_cells, interval_columns
 

@@ -21,8 +21,8 @@ from evenreel.audits.inputs import as_edited, as_inputs, paragraph, paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import UsageError
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import AuditResult, AuditTable, figure_words, interval_cells, interval_columns
 from evenreel.types import ScoreBlocks
 

@@ -18,8 +18,8 @@ from evenreel.audits.length.tail import TailClasses
 from evenreel.audits.length.words import length_method, length_notices, length_sentence, unit_of
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.accepted import CorpusLike
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.ranking import CheckedScores
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import AuditFigure, AuditResult
 
 

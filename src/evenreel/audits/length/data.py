@@ -16,7 +16,7 @@ from evenreel.audits.length.class_lengths import ClassLengths, class_lengths
 from evenreel.corpus.actions import ActionLengths, Actions, Unit, action_names, actions_of, clip_lengths
 from evenreel.corpus.relevance import Relevance, class_relevance, same_text
 from evenreel.errors import CorpusError
-from evenreel.evaluation.clusters import AUTO, clusters_of
+from evenreel.evaluation.intervals import AUTO, clusters_of
 from evenreel.types import Corpus, ScoreBlocks
 
 _FPS = 60.0
@@ -104,7 +104,7 @@ class LengthData:
             scores: scores of captions and clips.
             corpus: corpus of the scores.
             train: corpus of the training clips; None where it is not known.
-            cluster: clips that are resampled together, see `evenreel.evaluation.clusters`.
+            cluster: clips that are resampled together, see `evenreel.evaluation.intervals`.
 
         Raises:
             CorpusError: a clip of the scores is not in the corpus, or no length is known.

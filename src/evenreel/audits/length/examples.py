@@ -14,7 +14,7 @@ from evenreel.audits.length.first_clips import MAIN
 from evenreel.audits.length.measures import LengthMeasures
 from evenreel.audits.length.tables import most_affected
 from evenreel.corpus.relevance import Relevance
-from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.ranking import CheckedScores
 
 Groups = dict[str, "Weighted"]
 

@@ -18,10 +18,8 @@ from evenreel.arrays import CACHED_BYTES, Column, row_bands
 from evenreel.audits.exchange import PROBES
 from evenreel.audits.inputs import OrderedRows, candidates
 from evenreel.audits.length.data import LengthData
-from evenreel.evaluation.blocks import CheckedScores, Items, Search
-from evenreel.evaluation.first_hit import first_hits, hit_columns
 from evenreel.evaluation.metrics import FIRST_RANK, parse_metric
-from evenreel.evaluation.places import best_items, find_places
+from evenreel.evaluation.ranking import CheckedScores, Items, Search, best_items, find_places, first_hits, hit_columns
 
 DEPTHS = (1, 5, 10, 20, 50)
 MAIN = 20

@@ -22,8 +22,8 @@ from evenreel.audits.length.tail import TailClasses, tail_by_frequency
 from evenreel.audits.settings import AuditSettings
 from evenreel.config import check_kind
 from evenreel.corpus.accepted import CorpusLike, as_corpus
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.ranking import CheckedScores
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import ENOUGH, Effect
 from evenreel.types import Shown
 

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from evenreel.arrays import Column
 from evenreel.audits.settings import AuditSettings
-from evenreel.evaluation.stats import percentile_ends, resampled_weights
+from evenreel.evaluation.intervals import percentile_ends, resampled_weights
 from evenreel.report.result import Effect
 
 _ROUNDING = 1e-9

@@ -15,7 +15,7 @@ from evenreel.audits.order.tables import order_figures, order_tables
 from evenreel.audits.order.words import order_method, order_notices, order_sentence
 from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.corpus.accepted import CorpusLike
-from evenreel.evaluation.accepted import ScoresLike
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import AuditResult
 
 

@@ -14,9 +14,8 @@ from evenreel.audits.hubness import MOST_TAGGED, texts_of
 from evenreel.audits.order.measures import OrderMeasures
 from evenreel.audits.order.pairs import OrderPairs
 from evenreel.audits.settings import AuditSettings
-from evenreel.evaluation.intervals import around
-from evenreel.evaluation.query_groups import query_groups
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.groups import query_groups
+from evenreel.evaluation.intervals import Interval, around
 from evenreel.language import classes_of, clip_classes, load_tagger, unknown_share
 from evenreel.report.result import ENOUGH
 from evenreel.types import Corpus, ScoreBlocks

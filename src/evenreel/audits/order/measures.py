@@ -21,10 +21,9 @@ from evenreel.audits.order.pairs import OrderPairs, order_pairs
 from evenreel.audits.order.preference import CHANCES, LIKED, TEXT_OF_CLIP, beside_others, own_scores, within_pairs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.corpus.accepted import CorpusLike
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.first_hit import Hits
-from evenreel.evaluation.intervals import around, t_interval
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval, around, t_interval
+from evenreel.evaluation.ranking import Hits
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import ENOUGH, Effect
 from evenreel.types import Shown
 

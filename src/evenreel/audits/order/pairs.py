@@ -15,9 +15,8 @@ from evenreel.audits.edits.perturbed import Version
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.order_twins import ORDER_OF, order_twins
 from evenreel.errors import CorpusError, UsageError
-from evenreel.evaluation.blocks import CheckedScores
-from evenreel.evaluation.clusters import clusters_of
-from evenreel.evaluation.stats import numbered
+from evenreel.evaluation.intervals import clusters_of, numbered
+from evenreel.evaluation.ranking import CheckedScores
 from evenreel.types import Corpus, ScoreBlocks
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evenreel.arrays import Column, Indices
 from evenreel.audits.order.pairs import OrderPairs
-from evenreel.evaluation.first_hit import Hits
+from evenreel.evaluation.ranking import Hits
 
 SAME = 1e-5
 """Scores that differ by less than this share of the spread of a caption's scores are the same but for rounding."""

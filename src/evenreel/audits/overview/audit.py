@@ -19,7 +19,7 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.counterparts import counterparts, groups_of
 from evenreel.corpus.summary import UNASSIGNED, ValueRange
 from evenreel.errors import FeaturesError
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
 from evenreel.report.result import AuditTable, cell, interval_cells, interval_columns
 from evenreel.report.words import percent
 from evenreel.types import CAMERA, Corpus, VideoFeatures

@@ -6,8 +6,8 @@ from math import isqrt
 
 from evenreel.audits.inputs import paragraph
 from evenreel.audits.overview.audit import PAPER_RULE, Overview, overview_tables
-from evenreel.report.page import Chart, Page, Section, Table, Text, words_columns
-from evenreel.report.result import cells, figure_words
+from evenreel.report.page import Chart, Page, Part, Section, Text
+from evenreel.report.result import figure_words
 from evenreel.types import CAMERA
 
 _FEWEST_BINS, _MOST_BINS = 5, 40
@@ -22,12 +22,8 @@ def overview_method() -> tuple[str, str]:
 def overview_page(found: Overview) -> Page:
     """Make the page of an overview of a corpus."""
     sections = [Section("What to know first", [Text(one, "notice") for one in found.notices])] if found.notices else []
-    parts: list[Text | Table | Chart] = []
-    if (chart := _histogram(found)) is not None:
-        parts.append(chart)
-    for table in overview_tables(found):
-        shown = Table(table.columns, cells(table), title=table.title, left=words_columns(table))
-        parts += [shown, Text(table.note, "note")]
+    chart = _histogram(found)
+    parts: list[Part] = [*([chart] if chart else []), *overview_tables(found)]
     sections += [
         Section("What was found", parts),
         Section("How it was calculated", [Text(one) for one in overview_method()]),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.evaluate.files import check_place, system_names
+from evenreel.cli.evaluate.command import check_place, system_names
 from evenreel.cli.options import JsonOption, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, print_json, safe, table_of
@@ -326,8 +326,8 @@ def _audited(
     not_made: Callable[[str], None],
 ) -> list[AuditResult]:
     from evenreel.audits import audit as audit_scores
-    from evenreel.evaluation.blocks import CheckedScores
     from evenreel.evaluation.measure import infinite_scores
+    from evenreel.evaluation.ranking import CheckedScores
 
     with share_bar(f"reading {shown}") as progress:
         checked = CheckedScores(scores, progress)

@@ -26,16 +26,7 @@ from evenreel.library.search.seen import DECIMALS, unit
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.store.catalog import loaded_path
 from evenreel.library.store.vectors import ExactVectors
-from evenreel.types import (
-    CAMERA,
-    NO_NOTES,
-    Corpus,
-    Encoder,
-    FloatArray,
-    ScoreBlocks,
-    ScoreNotes,
-    Scores,
-)
+from evenreel.types import CAMERA, NO_NOTES, Corpus, Encoder, FloatArray, ScoreBlocks, ScoreNotes, Scores
 
 if TYPE_CHECKING:
     import polars as pl

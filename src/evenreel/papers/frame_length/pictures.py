@@ -30,7 +30,7 @@ from evenreel.audits.length.measures import LengthMeasures, measure_length
 from evenreel.audits.length.tables import chance_table, class_table, discrepancy_table, most_affected
 from evenreel.audits.length.words import length_method, length_notices, unit_of
 from evenreel.errors import CorpusError
-from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.ranking import CheckedScores
 from evenreel.papers.engine.answers import asked
 from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.inputs import LengthInputs, LengthRankingInputs
