@@ -24,7 +24,7 @@ from evenreel.report import Chart, Page, Section, Table, Text, evaluation_page, 
 from evenreel.report import figures as figures_module
 from evenreel.report.figures import curve_points, query_scatter, rank_histogram, rank_shares, wrapped
 from evenreel.report.page import render
-from evenreel.report.training import training_page
+from evenreel.report.page import training_page
 from evenreel.report.words import interval, main_sentence, number, signed
 from evenreel.types import Corpus, ScoreNotes, Scores
 

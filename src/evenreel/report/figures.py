@@ -392,7 +392,8 @@ def _line(name: str, line: Line, number: int, in_legend: bool) -> list[go.Scatte
     colour, shares = COLOURS[number % len(COLOURS)], [share for share, _ in line]
     figures = [one for _, one in line]
     drawn = go.Scatter(
-        x=shares, y=[_finite(one.value) for one in figures], mode="lines+markers" if len(line) > 1 else "markers",
+        x=shares, y=[_finite(one.value) for one in figures],
+        mode="markers" if len(line) == 1 else "lines+markers" if len(line) <= 50 else "lines",
         line={"color": colour, "dash": DASHES[number % len(DASHES)]},
         marker={"size": 8, "color": colour, "symbol": SYMBOLS[number % len(SYMBOLS)]},
         name=plain(name), legendgroup=name, showlegend=in_legend, customdata=[_hover_words(one) for one in figures],

@@ -12,6 +12,8 @@ from string import Template
 from typing import TYPE_CHECKING, Literal
 
 from evenreel.errors import UsageError
+from evenreel.evaluation.intervals import Interval
+from evenreel.evaluation.metrics import parse_metric
 from evenreel.files import output_file, printable
 from evenreel.provenance import Provenance, provenance_of
 from evenreel.report.result import DASH, AuditResult, AuditTable, Effect, cell, effect_interval, verdict
@@ -302,3 +304,40 @@ def _method(results: Sequence[AuditResult]) -> Iterator[Text]:
             yield Text(f"{result.title}:", "note")
         yield from (Text(words) for words in new)
         said.update(new)
+
+
+# Training ------------------------------------------------------------------------------------------------------------
+
+_CURVES = (
+    ("loss/", "Loss of the latest batch, by its terms", "loss"),
+    ("bias/kl", "Divergence of a word's bias from the prior", "nats"),
+    ("bias/active_units", "Numbers of the bias that vary over words", "numbers"),
+    ("bias/sigma", "Deviation of the bias, 1 in the prior", "deviation"),
+    ("rate/", "Rates by group of parameters", "rate"),
+    ("logit_scale", "Factor on the similarities in the loss", "factor"),
+)
+
+
+def training_page(name: str, lead: str, curves: Mapping[str, Sequence[tuple[float, float]]], recipe: str) -> Page:
+    """Make the page of a training run: curves over steps by their names, recalls and ranks apart, and its recipe."""
+    from evenreel.report.figures import Line, Panel, sweep
+
+    def lines(prefix: str) -> dict[str, Line]:
+        chosen = {key: curve for key, curve in curves.items() if key.startswith(prefix)}
+        return {
+            key.removeprefix(prefix) or key: [(step, Interval(value)) for step, value in curve]
+            for key, curve in chosen.items()
+        }
+
+    scales: dict[str, dict[str, Line]] = {}
+    for figure, line in lines("validation/").items():
+        metric = parse_metric(figure.split()[0])
+        scale = (
+            "sum of three, %" if metric.name == "Rsum" else "%" if metric.higher_is_better else "rank, less is better"
+        )
+        scales.setdefault(scale, {})[figure] = line
+    panels = [Panel(", ".join(dict.fromkeys(one.split()[0] for one in own)), unit, own) for unit, own in scales.items()]
+    charts = [("On the validation split", panels)] if panels else []
+    charts += [(title, [Panel("", unit, chosen)]) for prefix, title, unit in _CURVES if (chosen := lines(prefix))]
+    sections = [Section(title, [Chart(sweep(parts, "step"))]) for title, parts in charts]
+    return Page(f"Training of {name}", lead, [*sections, Section("Recipe", [Text(recipe, "code")])])
