@@ -40,8 +40,7 @@ from evenreel.report.words import interval, number, percent
 from evenreel.types import Corpus, Scores
 
 METRIC = "R@1"
-DEPTH = 10
-"""Of the rankings in which hubs are counted."""
+DEPTH = 10  # of the rankings in which hubs are counted
 SCORES = "scores.npz"
 """File of the scores in the folder of each corrupted corpus, for `evenreel evaluate`, `audit` and others."""
 NO_COSINES = "The scores are no cosines, which the numbers of the hub memory are for; it is left out."
@@ -55,10 +54,8 @@ METHOD = (
     "and encoded; features of every version are computed anew. Where the subject is, is guessed from what moves; style "
     "and inserted events are another clip's of the split."
 )
-_COSINES = 1.001
-"""Largest size of a cosine, but for rounding: the numbers of the hub memory are for cosines."""
-_PARTS = 1_000
-"""Steps that a share of a stage is counted in."""
+_COSINES = 1.001  # largest size of a cosine, but for rounding: the numbers of the hub memory are for cosines
+_PARTS = 1_000  # steps that a share of a stage is counted in
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,18 +69,7 @@ class SeeingModel:
 
 
 def load_model(name: str, encoder: str | None = None, device: str = "auto") -> SeeingModel:
-    """Load what is needed to compute features of new clips for a matcher.
-
-    Args:
-        name: folder or hub id of a checkpoint, or a matcher that needs no training.
-        encoder: towers for a matcher without a checkpoint, as `load_encoder` takes them; a checkpoint names its own.
-        device: device of matcher and encoder.
-
-    Raises:
-        CheckpointError: there is no such checkpoint, or features for it cannot be made here.
-        UsageError: an encoder is named for a checkpoint.
-        EncoderError: the encoder cannot be loaded.
-    """
+    """Load what is needed to compute features of new clips for a matcher."""
     if names_no_checkpoint(name):
         settings = FeatureSettings(f"{DEFAULT_FRAMES} midpoints", read_text=False)
         return SeeingModel(name, load_encoder(encoder or DEFAULT_MODEL, device=device), settings, device)
@@ -115,57 +101,36 @@ def _check_makable(name: str, pretrained: Pretrained) -> None:
 
 @dataclass(frozen=True)
 class ShiftRow:
-    """Figures of a direction on clips that are corrupted in one way.
+    """Figures of a direction on clips that are corrupted in one way."""
 
-    Attributes:
-        kind: kind of corruption; `none` for clips that are only encoded the same way.
-        strength: 1 to 5; 0 for `none`.
-        direction: `t2v`, captions look for corrupted videos, or `v2t`, corrupted videos look for captions.
-        found: R@1 in percent, with its interval.
-        lost: points of R@1 below those of `none`, paired, with its interval; None for `none`.
-        p: p value of a paired randomisation test that nothing is lost, adjusted by Holm for the number of
-            corruptions; None for `none`.
-        skewness: skewness of how often each item is among the first 10 (Radovanović et al. 2010); None where all are as
-            often.
-        regained: points of R@1 that the hub memory (Zhang et al. 2026) adds, with queries in the corpus's order, paired
-            with the scores as they are; None where these are no cosines.
-    """
-
-    kind: str
-    strength: int
-    direction: Direction
-    found: Interval
-    lost: Interval | None
+    kind: str  # kind of corruption; `none` for clips that are only encoded the same way
+    strength: int  # 1 to 5; 0 for `none`
+    direction: Direction  # `t2v`, captions look for corrupted videos, or `v2t`, corrupted videos look for captions
+    found: Interval  # R@1 in percent, with its interval
+    lost: Interval | None  # points of R@1 below those of `none`, paired, with its interval; None for `none`
+    # p value of a paired randomisation test that nothing is lost, adjusted by Holm for the number of corruptions; None
+    # for `none`
     p: float | None
+    # skewness of how often each item is among the first 10 (Radovanović et al. 2010); None where all are as often
     skewness: float | None
+    # points of R@1 that the hub memory (Zhang et al. 2026) adds, with queries in the corpus's order, paired with the
+    # scores as they are; None where these are no cosines
     regained: Interval | None
 
 
 @dataclass
 class ShiftReport:
-    """What a model finds among clips that are corrupted in several ways.
+    """What a model finds among clips that are corrupted in several ways."""
 
-    Attributes:
-        model: name of the matcher.
-        encoder: name of its encoder.
-        folder: folder with a corpus of each corruption, its features and its scores.
-        clips: number of clips.
-        captions: number of captions.
-        confidence: confidence of the intervals.
-        rows: figures by direction, then corruption; `none` first.
-        set_aside: clips that are left out of all of them.
-        notices: sentences that belong beside the figures.
-    """
-
-    model: str
-    encoder: str
-    folder: str
-    clips: int
-    captions: int
-    confidence: float
-    rows: list[ShiftRow] = field(default_factory=list)
-    set_aside: list[SetAside] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
+    model: str  # name of the matcher
+    encoder: str  # name of its encoder
+    folder: str  # folder with a corpus of each corruption, its features and its scores
+    clips: int  # number of clips
+    captions: int  # number of captions
+    confidence: float  # confidence of the intervals
+    rows: list[ShiftRow] = field(default_factory=list)  # figures by direction, then corruption; `none` first
+    set_aside: list[SetAside] = field(default_factory=list)  # clips that are left out of all of them
+    notices: list[str] = field(default_factory=list)  # sentences that belong beside the figures
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain data."""
@@ -196,16 +161,7 @@ def measure_shifts(
     settings: EvaluationSettings | None = None,
     progress: StagedProgress | None = None,
 ) -> ShiftReport:
-    """Measure what a model finds among clips that are corrupted in several ways; what is made already is kept.
-
-    Args:
-        model: the model, see `load_model`.
-        corpus: captions and clips; select the split first.
-        folder: folder for a corpus of each corruption, with features and scores; made where it is missing.
-        corruptions: kinds and strengths, and folder of the videos; `none` is measured in any case.
-        settings: settings of intervals and tests; the metric is R@1.
-        progress: receives the events of the run.
-    """
+    """Measure what a model finds among corrupted clips, `none` among them; what is made already is kept."""
     folder, progress = Path(folder), progress or NoProgress()
     settings = replace(settings or EvaluationSettings(), metrics=(METRIC,))  # type: ignore[arg-type]
     kinds = (NONE, *(kind for kind in corruptions.kinds or KINDS if kind != NONE))

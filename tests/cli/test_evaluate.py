@@ -297,24 +297,6 @@ def test_corrected_scores_are_kept_with_what_they_use(
     assert printed_json(audited)["audits"][0]["notices"][0].startswith(f"These scores use {' and '.join(uses)}:")
 
 
-@pytest.mark.parametrize("word", ["qb-norm", "nnn"])
-def test_a_bank_corrects_what_captions_find(place: Path, word: str) -> None:
-    system = figures(place, "old.npz", "--rescore", word, "--bank", place / "bank.npz")["systems"][0]
-    assert system["uses"] == ["a bank of 150 captions"]
-    assert list(system["directions"]) == ["t2v"]
-    assert any("so v2t is left out" in notice for notice in system["notices"])
-
-
-def test_settings_of_a_correction_are_options(place: Path) -> None:
-    system = figures(place, "old.npz", "--rescore", "csls", "--neighbours", "3", "-m", "MeanR")["systems"][0]
-    s = values(0, 1.0)
-    of_both = np.sort(s, axis=1)[:, -3:].mean(axis=1)[:, None] + np.sort(s, axis=0)[-3:].mean(axis=0)
-    for direction, corrected in (("t2v", 2 * s - of_both), ("v2t", (2 * s - of_both).T)):
-        found = system["directions"][direction]["summary"]["MeanR"]["value"]
-        assert found == pytest.approx(ranks(corrected).mean())
-    assert "The scores are corrected by CSLS (neighbours 3)." in system["notices"]
-
-
 def test_hazard_188_scores_that_are_no_cosines_are_told(place: Path) -> None:
     told = "The scale 100 of dual softmax is made for cosines, but these scores are no cosines"
     assert told in evaluate(place, "old.npz", "--rescore", "dsl").stdout
@@ -397,6 +379,9 @@ def test_what_is_wrong_is_said_in_a_sentence(place: Path) -> None:
         ("old.npz --split none", CorpusError, "No clip is left"),
         ("old.npz --split train", ScoresError, "its captions are of 'test'; choose that"),
         ("old.npz --against short.run", ScoresError, "another list of directions"),
+        ("old.npz --by genre", CorpusError, "have a column 'genre' to group by; there are: clip_id,"),
+        ("old.npz --by split --by split", UsageError, "must be a list of words, each once"),
+        ("old.npz --by split --moments", UsageError, "--moments measures windows in time"),
     ):
         words = [str(place / one) if (place / one).is_file() else one for one in arguments.split()]
         split = [] if "--split" in words else ["--split", "test"]
@@ -570,16 +555,6 @@ def test_groups_are_told_for_every_system(place: Path, tmp_path: Path) -> None:
     own = document["systems"][1]["directions"]["t2v"]
     (group,) = own["by"]["split"]["groups"]
     assert group["summary"]["R@1"]["value"] == pytest.approx(own["summary"]["R@1"]["value"])
-
-
-def test_columns_that_serve_no_groups_are_refused_in_a_sentence(place: Path) -> None:
-    for more, said in (
-        (("--by", "genre"), "Neither clips nor captions have a column 'genre' to group by; there are: clip_id,"),
-        (("--by", "split", "--by", "split"), "must be a list of words, each once"),
-        (("--by", "split", "--moments"), "--moments measures windows in time"),
-    ):
-        done = evaluate(place, "old.npz", *more)
-        assert done.returncode != 0 and said in re.sub(r"[\s│]+", " ", done.stderr)
 
 
 @pytest.fixture(scope="module")

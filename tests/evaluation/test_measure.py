@@ -1,4 +1,4 @@
-"""Whole evaluations: protocols, what fits a corpus, tiles, ids, and what is refused in a sentence."""
+"""Whole evaluations: protocols, what fits a corpus, tiles, ids, notices, means of both ways, what is refused."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from scipy.stats import t
 
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation import DirectionResult, EvaluationSettings, compare, evaluate, parse_metrics
+from evenreel.evaluation.comparison import means_of_directions
+from evenreel.evaluation.measure import Evaluation
 from evenreel.types import NO_NOTES, ScoreNotes, Scores
 from tests.evaluation import slow_metrics
 from tests.evaluation.small_corpus import Degrees, corpus_of, scores_of
@@ -218,11 +220,10 @@ def test_views_and_memory_maps_are_ranked_as_they_are(tmp_path: Any) -> None:
         assert evaluate(view, corpus, PLAIN).to_json(per_query=True) == whole
 
 
-def test_relevance_may_be_an_array() -> None:
+def test_relevance_that_is_no_table_of_degrees_is_refused() -> None:
+    """What is one is held by `test_accepted.py`."""
     values, table = np.random.default_rng(0).random((6, 4)), np.random.default_rng(1).choice([0, 0.5, 1], (6, 4))
     corpus = corpus_of(CLIPS, 4)
-    found, other = (evaluate(scores_of(values), corpus, PLAIN, relevance=one) for one in (table, Degrees(table)))
-    assert found.to_json() == other.to_json()
     for wrong, sentence in (
         (table.T, "has the shape .4, 6."),
         (table * 2, "range from 0.0 to 2.0"),
@@ -281,7 +282,7 @@ def test_one_caption_and_one_video() -> None:
         )
 
 
-def test_an_evaluation_is_ready_for_json() -> None:
+def test_an_evaluation_is_ready_for_json_and_a_table() -> None:
     scores = scores_of(np.eye(4)[CLIPS], about=ScoreNotes(("other queries",)))
     done = evaluate(scores, corpus_of(CLIPS, 4), replace(PLAIN, resamples=10))
     document = json.loads(json.dumps(done.to_json(per_query=True)))
@@ -291,6 +292,15 @@ def test_an_evaluation_is_ready_for_json() -> None:
     assert document["directions"]["t2v"]["summary"]["R@1"]["value"] == 100
     assert document["directions"]["t2v"]["per_query"]["id"] == [f"c{row}" for row in range(6)]
     assert any("1 clips have nothing relevant" in notice for notice in document["notices"])
+    assert done.to_frame().rows() == [
+        (direction, word, one["value"], one["low"], one["high"])
+        for direction, side in document["directions"].items()
+        for word, one in side["summary"].items()
+    ]
+    compared = compare(done, {"other": done})
+    assert compared.to_frame().select("system", "metric", "difference", "low", "wins").rows() == [
+        (row.system, row.metric, row.difference.value, row.difference.low, row.wins) for row in compared.rows
+    ]
 
 
 def test_progress_runs_to_one() -> None:
@@ -407,3 +417,98 @@ WRONG += [{"v2t_protocol": "every-caption", "metrics": parse_metrics(["nDCG@5"])
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         EvaluationSettings(**wrong)
+
+
+NOISY = np.random.default_rng(0).normal(size=(12, 12)) + np.eye(12)
+OWN = corpus_of(range(12), 12)
+
+
+def said(values: np.ndarray, *metrics: str) -> list[str]:
+    settings = EvaluationSettings(metrics=metrics, resamples=0)
+    return list(evaluate(scores_of(values), OWN, settings).notices)
+
+
+@pytest.mark.parametrize("metric", ["R@12", "R@999999999"])
+def test_a_k_beyond_the_gallery_is_told(metric: str) -> None:
+    words = f"the gallery has 12 items, so {metric} would count all of them in any order; choose a k below that."
+    assert said(NOISY, "R@1", metric) == [f"t2v: {words}", f"v2t: {words}"]
+
+
+def test_a_sum_of_recalls_is_no_better_than_its_recalls() -> None:
+    small = evaluate(scores_of(np.eye(4)), corpus_of(range(4), 4), EvaluationSettings(resamples=0)).notices
+    assert small[0].startswith("t2v: the gallery has 4 items, so R@5, R@10, Rsum would count all")
+
+
+def test_a_k_below_the_gallery_and_other_metrics_need_no_word() -> None:
+    assert said(NOISY, "R@11", "MedR", "nDCG@50", "Rsum", "mAP") == []
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_plus_infinity_is_told_with_its_pair(turned: bool) -> None:
+    values = NOISY.copy()
+    values[3, 5] = np.inf
+    values[7, 1] = -np.inf
+    (sentence,) = said(values.T if turned else values, "R@1")
+    pair = ("c5", "v3") if turned else ("c3", "v5")
+    assert sentence.startswith(f"The score of caption '{pair[0]}' and video '{pair[1]}' is plus infinity, and others")
+    assert "Half precision overflows to it" in sentence
+
+
+def test_nan_is_refused_beside_infinity() -> None:
+    values = NOISY.copy()
+    values[0, 0], values[3, 5] = np.inf, np.nan
+    with pytest.raises(Exception, match="caption 'c3' and video 'v5' is NaN"):
+        said(values, "R@1")
+
+
+BOTH_WORDS = ("R@1", "MRR", "nDCG", "mAP-EPIC", "Rsum", "MedR", "GeoR")
+
+
+def in_both(values: np.ndarray, clips: list[int], resamples: int = 1000) -> Evaluation:
+    settings = EvaluationSettings(BOTH_WORDS, resamples=resamples)  # type: ignore[arg-type]
+    return evaluate(scores_of(values), corpus_of(clips, values.shape[1]), settings)
+
+
+def noisy(seed: int, clips: list[int], count: int) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    return random.normal(size=(len(clips), count)) + 2 * (np.array(clips)[:, None] == np.arange(count))
+
+
+def test_each_direction_counts_half_and_ranks_have_no_mean() -> None:
+    clips = [0] * 5 + list(range(30))
+    done = in_both(noisy(0, clips, 30), clips)
+    means = means_of_directions(done)
+    assert list(means) == ["R@1", "MRR", "nDCG", "mAP-EPIC", "Rsum"]
+    for word, mean in means.items():
+        ahead, back = (done.directions[direction].summary[word].value for direction in ("t2v", "v2t"))
+        assert mean.value == pytest.approx((ahead + back) / 2, abs=1e-12)
+        assert mean.low is not None and mean.high is not None and mean.low < mean.value < mean.high
+
+
+def test_of_a_symmetric_table_the_mean_is_as_sure_as_one_direction() -> None:
+    """Each clip finds its caption just where the caption finds it, so the second direction adds nothing."""
+    clips = list(range(40))
+    values = noisy(1, clips, 40)
+    done = in_both(values + values.T, clips)
+    mean, alone = means_of_directions(done)["MRR"], done.directions["t2v"].summary["MRR"]
+    assert (mean.value, mean.low, mean.high) == pytest.approx((alone.value, alone.low, alone.high), abs=1e-9)
+
+
+def test_its_interval_is_as_wide_as_bootstrap_samples_of_clips_spread() -> None:
+    clips = [clip for clip in range(60) for _ in range(1 + clip % 3)]
+    done = in_both(noisy(2, clips, 60), clips)
+    columns = [done.directions[direction] for direction in ("t2v", "v2t")]
+    random, drawn = np.random.default_rng(0), []
+    for _ in range(3000):
+        times = np.bincount(random.integers(0, 60, 60), minlength=60)
+        drawn.append(np.mean([np.average(one.per_query["MRR"], weights=times[one.groups]) for one in columns]))
+    mean = means_of_directions(done)["MRR"]
+    assert mean.high - mean.low == pytest.approx(2 * 2.0 * np.std(drawn), rel=0.08)  # type: ignore[operator]
+
+
+def test_one_direction_has_no_mean_and_without_resamples_no_interval() -> None:
+    clips = list(range(5))
+    values = noisy(3, clips, 5)
+    alone = evaluate(scores_of(values), corpus_of(clips, 5), EvaluationSettings(directions=("t2v",)))
+    assert means_of_directions(alone) == {}
+    assert means_of_directions(in_both(values, clips, 0))["R@1"].low is None

@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenreel.corpus import make_corpus, save_corpus
 from evenreel.errors import ScoresError
 from evenreel.evaluation import load_scores
 from evenreel.integrations.mteb import load_predictions
-from evenreel.types import Corpus
-from tests.cli.test_library_commands import here
 from tests.evaluation.small_corpus import corpus_of
 
 LISTED = {"c0": {"v0": 0.5, "v2": 0.25}, "c1": {"v0": 1, "v1": -2.5}, "c2": {}}
@@ -30,14 +27,6 @@ def predictions(folder: Path, **parts: Any) -> Path:
     return written(folder, {"mteb_model_meta": {"name": "org/model"}} | (parts or {"default": {"test": LISTED}}))
 
 
-def alike(corpus: Corpus) -> Corpus:
-    """The same, with captions and clips whose ids are all numbers."""
-    return make_corpus(
-        corpus.clips.with_columns(corpus.clips["clip_id"].str.tail(1)),
-        corpus.captions.with_columns(corpus.captions["caption_id"].str.tail(1), corpus.captions["clip_id"].str.tail(1)),
-    )
-
-
 def test_what_is_listed_scores_and_what_is_not_was_not_retrieved(tmp_path: Path) -> None:
     notices: list[str] = []
     scores = load_scores(predictions(tmp_path), corpus_of([0, 1, 2], 3), notice=notices.append)
@@ -49,40 +38,16 @@ def test_what_is_listed_scores_and_what_is_not_was_not_retrieved(tmp_path: Path)
     assert "1 of 3 captions have no list" in notices[0]
 
 
-def test_the_command_measures_them(tmp_path: Path) -> None:
-    save_corpus(corpus_of([0, 1, 2], 3), tmp_path / "corpus")
-    asked = ("--corpus", tmp_path / "corpus", "-m", "R@1", "-m", "R@3", "-m", "MRR", "--json")
-    done = here("evaluate", predictions(tmp_path), *asked)
-    assert done.returncode == 0, done.stderr
-    (system,) = json.loads(done.stdout)["systems"]
-    assert list(system["directions"]) == ["t2v"]
-    summary = {word: figure["value"] for word, figure in system["directions"]["t2v"]["summary"].items()}
-    # v0 is first for c0, v1 second for c1, and c2 has found nothing.
-    assert summary == pytest.approx({"R@1": 100 / 3, "R@3": 200 / 3, "MRR": 50})
-
-
-def test_videos_ask_where_the_ids_say_so_or_the_caller(tmp_path: Path) -> None:
-    corpus = corpus_of([0, 1, 2], 3)
+def test_videos_ask_where_the_ids_say_so(tmp_path: Path) -> None:
     turned = {"v0": {"c1": 2.0, "c0": 1.0}}
-    scores = load_predictions(predictions(tmp_path, default={"test": turned}), corpus)
+    scores = load_predictions(predictions(tmp_path, default={"test": turned}), corpus_of([0, 1, 2], 3))
     assert (scores.queries, scores.block(slice(0, 2), slice(0, 1)).tolist()) == ("v2t", [[1], [2]])
-    same = predictions(tmp_path, default={"test": {"0": {"1": 2.0, "0": 1.0}}})
-    with pytest.raises(ScoresError, match="say which are the queries"):
-        load_predictions(same, alike(corpus))
-    scores = load_predictions(same, alike(corpus), queries="v2t")
-    assert scores.block(slice(0, 2), slice(0, 1)).tolist() == [[1], [2]]
 
 
 def test_hazard_197_a_result_file_of_mteb_says_that_it_holds_figures_alone(tmp_path: Path) -> None:
-    save_corpus(corpus_of([0, 1, 2], 3), tmp_path / "corpus")
     path = written(tmp_path, {"task_name": "T", "scores": {"test": [{"ndcg_at_10": 0.5, "hf_subset": "default"}]}})
-    done = here("evaluate", path, "--corpus", tmp_path / "corpus")
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert " ".join(done.stderr.split()).endswith(
-        "is a result file of MTEB, which holds figures alone; give the predictions that "
-        "mteb.evaluate(prediction_folder=...) writes as TASK_predictions.json."
-    )
+    with pytest.raises(ScoresError, match=r"holds figures alone; .* writes as TASK_predictions.json"):
+        load_scores(path, corpus_of([0, 1, 2], 3))
 
 
 @pytest.mark.parametrize(

@@ -187,22 +187,6 @@ def long_table(share: float = 1.0) -> pl.DataFrame:
     return pl.DataFrame(kept, schema=["caption_id", "clip_id", "score"], orient="row")
 
 
-def test_parquet_a_row_a_pair(corpus: Corpus, tmp_path: Path) -> None:
-    long_table().write_parquet(tmp_path / "s.parquet")
-    notices: list[str] = []
-    found = load_scores(tmp_path / "s.parquet", corpus, notice=notices.append)
-    assert by_id(found) == EXPECTED
-    assert notices == []
-    long_table().rename({"clip_id": "video_id"}).write_parquet(tmp_path / "s.parquet")
-    assert by_id(load_scores(tmp_path / "s.parquet", corpus)) == EXPECTED
-
-
-def test_parquet_a_row_a_caption(corpus: Corpus, tmp_path: Path) -> None:
-    table = pl.DataFrame(MIXED.values, schema=MIXED.video_ids).with_columns(caption_id=pl.Series(MIXED.caption_ids))
-    table.write_parquet(tmp_path / "s.parquet")
-    assert by_id(load_scores(tmp_path / "s.parquet", corpus)) == EXPECTED
-
-
 def test_lists_with_gaps_score_minus_infinity_and_say_so(corpus: Corpus, tmp_path: Path) -> None:
     table = long_table().filter((pl.col("caption_id") != "c2") & (pl.col("clip_id") != "v1"))
     table.write_parquet(tmp_path / "s.parquet")

@@ -19,7 +19,7 @@ from evenreel.corpus.dataframes import ArrowTable, as_dataframe, is_dataframe
 from evenreel.corpus.relevance import GradedPairs, Relevance, RelevantPairs, class_relevance, own_clip, same_text
 from evenreel.corpus.tables import make_corpus
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.ranking import CheckedScores, GivenRelevance, aligned, as_table
+from evenreel.evaluation.ranking import CheckedScores, aligned, as_table
 from evenreel.evaluation.scores import (
     ITEM_NAMES,
     JUDGED,
@@ -56,11 +56,9 @@ RELEVANCE: dict[RelevanceName, Callable[[Corpus, Sequence[str], Sequence[str]], 
 """What answers a caption: its own clip; every clip with a caption of the same text; degrees from verb and noun
 classes, verbs equal or by intersection over union."""
 
-DIAGONAL = "diagonal"
-"""Relevance of a matrix of scores without a corpus: row and column of one number belong together."""
+DIAGONAL = "diagonal"  # relevance of a matrix of scores without a corpus: row and column of one number belong together
 
-QRELS = "qrels"
-"""Relevance by judgements."""
+QRELS = "qrels"  # relevance by judgements
 
 _GRADES = ("grade", "relevance", "rel", "label", "score")
 _HOW = (
@@ -72,15 +70,10 @@ _GIVE = "give --qrels FILE or --corpus FOLDER (in Python relevance=FILE, or a co
 
 @dataclass(frozen=True, eq=False)
 class Judgements:
-    """Relevance judgements (qrels): a degree of relevance for each pair that was judged relevant; others have none.
+    """Relevance judgements (qrels): a degree of relevance for each pair that was judged relevant; others have none."""
 
-    Attributes:
-        pairs: a row a pair, `query`, `item` and `grade`, a whole number from 1, or another number above 0.
-        where: name of the judgements, for messages.
-    """
-
-    pairs: pl.DataFrame
-    where: str
+    pairs: pl.DataFrame  # a row a pair, `query`, `item` and `grade`, a whole number from 1, or another number above 0
+    where: str  # name of the judgements, for messages
 
     def of(self, caption_ids: Sequence[str], video_ids: Sequence[str]) -> GradedPairs:
         """Return the relevance (Q, V) of captions and videos: each grade as a share of the highest one."""
@@ -189,43 +182,42 @@ def relevance_of(relevance: RelevanceLike, corpus: Corpus, scores: CheckedScores
     if (judged := judgements_of(relevance)) is not None:
         return judged.of(scores.caption_ids, scores.video_ids)
     own = hasattr(relevance, "block") and isinstance(getattr(relevance, "shape", None), tuple)
-    degrees = cast("Relevance", relevance) if own else GivenRelevance(_degrees(relevance, scores))
+    degrees = cast("Relevance", relevance) if own else GradedPairs(sparse.csr_array(_degrees(relevance, scores)))
     size = (len(scores.caption_ids), len(scores.video_ids))
     if degrees.shape != size:
         raise UsageError(f"The relevance has the shape {degrees.shape}; it must be that of the scores, {size}.")
     return degrees
 
 
-def _degrees(given: object, scores: CheckedScores) -> NDArray[Any]:
-    """Degrees (Q, V) in the order of the scores."""
-    if is_dataframe(given):
-        table = as_dataframe(given, "relevance", _HOW, keep_index=True)
-        found = from_table("relevance", table, None)
-        if not isinstance(found, Scores):
-            return cast("NDArray[Any]", found)
-        whole = slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids))
-        return aligned(found, scores).block(*whole)
+def _degrees(given: object, scores: CheckedScores) -> NDArray[np.float64]:
+    """Degrees (Q, V) in the order of the scores, from 0 to 1."""
     is_table = isinstance(given, (list, tuple)) or any(hasattr(given, part) for part in ("__array__", "detach"))
-    if not is_table or isinstance(given, type):
+    if is_dataframe(given):
+        found = from_table("relevance", as_dataframe(given, "relevance", _HOW, keep_index=True), None)
+        whole = slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids))
+        table = aligned(found, scores).block(*whole) if isinstance(found, Scores) else cast("NDArray[Any]", found)
+    elif is_table and not isinstance(given, type):
+        table = as_table(given, "The degrees of relevance")
+    else:
         raise UsageError(f"relevance is {described(given)}; {_HOW}.")
-    return as_table(given, "The degrees of relevance")
+    if table.ndim != 2 or table.dtype.kind not in "fiub":
+        raise UsageError(
+            f"The relevance is an array of {table.dtype} with the shape {table.shape}; it must be numbers, a caption a "
+            "row and a video a column."
+        )
+    if table.size and not (table.min() >= 0 and table.max() <= 1):  # NaN too
+        raise UsageError(f"Degrees of relevance lie between 0 and 1; these range from {table.min()} to {table.max()}.")
+    return table.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What answers what where there is no corpus: by the diagonal of a matrix, or by judgements.
+    """What answers what where there is no corpus: by the diagonal of a matrix, or by judgements."""
 
-    Attributes:
-        corpus: captions and clips of the scores and of the judgements, each called by its id.
-        relevance: what `evaluate` takes with it.
-        name: name of that relevance, a key of `evenreel.report.words.RELEVANCES`.
-        notices: sentences on what was taken for the truth.
-    """
-
-    corpus: Corpus
-    relevance: RelevanceName | Judgements
-    name: str
-    notices: tuple[str, ...]
+    corpus: Corpus  # captions and clips of the scores and of the judgements, each called by its id
+    relevance: RelevanceName | Judgements  # what `evaluate` takes with it
+    name: str  # name of that relevance, a key of `evenreel.report.words.RELEVANCES`
+    notices: tuple[str, ...]  # sentences on what was taken for the truth
 
     def fitted(self, scores: OwnScores, where: str, notice: Notice, *, partial: bool = False) -> ScoreBlocks:
         """Return the scores of a system with the ids of the corpus; `partial` leaves out queries without a list."""

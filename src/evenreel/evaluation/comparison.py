@@ -34,31 +34,19 @@ from evenreel.types import Shown
 
 @dataclass(frozen=True)
 class Difference:
-    """Difference between a system and the baseline in one metric.
+    """Difference between a system and the baseline in one metric."""
 
-    Attributes:
-        system: name of the system.
-        direction: `t2v` or `v2t`.
-        metric: name of the metric.
-        baseline: figure of the baseline.
-        value: figure of the system.
-        difference: value less baseline, with its interval over the same groups of queries.
-        p_randomisation: p value of the paired randomisation test.
-        p_wilcoxon: p value of Wilcoxon's signed ranks over clips.
-        p_holm: p value of the randomisation test, adjusted for the number of systems compared.
-        wins, ties, losses: number of queries on which the system is better than the baseline, equal, and worse; by the
-            sum of columns where a metric has several.
-    """
-
-    system: str
-    direction: Direction
-    metric: str
-    baseline: float
-    value: float
-    difference: Interval
-    p_randomisation: float
-    p_wilcoxon: float
-    p_holm: float
+    system: str  # name of the system
+    direction: Direction  # `t2v` or `v2t`
+    metric: str  # name of the metric
+    baseline: float  # figure of the baseline
+    value: float  # figure of the system
+    difference: Interval  # value less baseline, with its interval over the same groups of queries
+    p_randomisation: float  # p value of the paired randomisation test
+    p_wilcoxon: float  # p value of Wilcoxon's signed ranks over clips
+    p_holm: float  # p value of the randomisation test, adjusted for the number of systems compared
+    # number of queries on which the system is better than the baseline, equal, and worse; by the sum of columns where a
+    # metric has several
     wins: int
     ties: int
     losses: int
@@ -139,85 +127,49 @@ def compare(
     settings = settings or EvaluationSettings()
     if not others or settings.resamples < 1:
         raise UsageError("A comparison needs at least one other system and at least one resample.")
-    aligned = {name: _aligned(baseline, other, name) for name, other in others.items()}
+    for name, other in others.items():
+        _check_alike(baseline, other, name)
     settings = replace(settings, confidence=baseline.confidence)
     rows: list[Difference] = []
-    for number, direction in enumerate(baseline.directions):
+    for number, (direction, base) in enumerate(baseline.directions.items()):
         part = part_of(progress, number, len(baseline.directions))
-        results = {name: one[direction] for name, one in aligned.items()}
-        rows += _differences(baseline.metrics, baseline.directions[direction], results, settings, part)
-    return Comparison(tuple(rows), settings.confidence, settings.resamples, _unlike_uses(baseline, others))
-
-
-def _differences(
-    metrics: Sequence[Metric],
-    base: DirectionResult,
-    others: Mapping[str, DirectionResult],
-    settings: EvaluationSettings,
-    progress: Progress,
-) -> list[Difference]:
-    """List the differences of one direction, by metric, then system."""
-    rows: list[Difference] = []
-    for number, metric in enumerate(metrics, 1):
-        found = [_difference(metric, base, other, settings) for other in others.values()]
-        adjusted = holm([one.p_randomisation for one in found])
-        rows += [replace(one, system=name, p_holm=p) for one, name, p in zip(found, others, adjusted, strict=True)]
-        progress(number / len(metrics))
-    return rows
+        results = [in_order_of(base, other.directions[direction], name) for name, other in others.items()]
+        for done, metric in enumerate(baseline.metrics, 1):
+            found = [_difference(metric, base, other, settings) for other in results]
+            adjusted = holm([one.p_randomisation for one in found])
+            rows += [replace(one, system=name, p_holm=p) for one, name, p in zip(found, others, adjusted, strict=True)]
+            part(done / len(baseline.metrics))
+    used = {name: " and ".join(one.uses) or "nothing but captions and videos" for name, one in others.items()}
+    own = " and ".join(baseline.uses) or "nothing but captions and videos"
+    notices = tuple(
+        f"{name} uses {used[name]} and the baseline {own}: part of the difference may be due to that."
+        for name, other in others.items()
+        if set(other.uses) != set(baseline.uses)
+    )
+    return Comparison(tuple(rows), settings.confidence, settings.resamples, notices)
 
 
 def _difference(
     metric: Metric, base: DirectionResult, other: DirectionResult, settings: EvaluationSettings
 ) -> Difference:
-    """Still without the system's name and Holm's correction."""
+    """Still without the system's name and Holm's correction; the interval of medians is of samples of groups."""
     before, after = base.per_query, other.per_query
-    values = [float(metric.summary(columns)[0]) for columns in (before, after)]
+    values = float(metric.summary(before)[0]), float(metric.summary(after)[0])
     totals = [np.sum([columns[word] for word in metric.columns], axis=0) for columns in (before, after)]
     tied = same(totals[0], totals[1])
     gains: Column = np.where(tied, 0.0, totals[1] - totals[0]) * (1 if metric.higher_is_better else -1)
-    p = randomisation_test(metric, before, after, base.groups, settings)
-    return Difference(
-        "",
-        base.direction,
-        str(metric),
-        values[0],
-        values[1],
-        _interval(metric, base, other, settings),
-        p,
-        wilcoxon_test(gains, base.groups),
-        p,
-        int((gains > 0).sum()),
-        int(tied.sum()),
-        int((gains < 0).sum()),
-    )
-
-
-def _interval(metric: Metric, base: DirectionResult, other: DirectionResult, settings: EvaluationSettings) -> Interval:
-    """Compute the interval of the difference; of medians by samples of groups, the same for both systems."""
     if metric.is_of_means:
-        return difference_interval(metric, base.per_query, other.per_query, base.groups, settings.confidence)
-    systems = [GroupedColumns(one.per_query, base.groups) for one in (base, other)]
-    before, after = sampled_figures([metric], systems, settings)[str(metric)]
-    values = [float(metric.summary(one.per_query)[0]) for one in (base, other)]
-    return Interval(values[1] - values[0], *percentile_ends(after - before, settings.confidence))
+        interval = difference_interval(metric, before, after, base.groups, settings.confidence)
+    else:
+        systems = [GroupedColumns(one, base.groups) for one in (before, after)]
+        drawn = np.subtract(*sampled_figures([metric], systems, settings)[str(metric)][::-1])
+        interval = Interval(values[1] - values[0], *percentile_ends(drawn, settings.confidence))
+    p, signed = randomisation_test(metric, before, after, base.groups, settings), wilcoxon_test(gains, base.groups)
+    wins, losses = int((gains > 0).sum()), int((gains < 0).sum())
+    return Difference("", base.direction, str(metric), *values, interval, p, signed, p, wins, int(tied.sum()), losses)
 
 
-def _unlike_uses(baseline: Evaluation, others: Mapping[str, Evaluation]) -> tuple[str, ...]:
-    """Yield who looks at more than caption and video, where not all look at the same."""
-    return tuple(
-        f"{name} uses {_words(other.uses)} and the baseline {_words(baseline.uses)}: part of the difference may be due "
-        "to that."
-        for name, other in others.items()
-        if set(other.uses) != set(baseline.uses)
-    )
-
-
-def _words(uses: Sequence[str]) -> str:
-    return " and ".join(uses) or "nothing but captions and videos"
-
-
-def _aligned(baseline: Evaluation, other: Evaluation, name: str) -> dict[Direction, DirectionResult]:
-    """The other system's results with its queries in the order of the baseline's."""
+def _check_alike(baseline: Evaluation, other: Evaluation, name: str) -> None:
     for what, first, second in (
         ("list of metrics", [*map(str, baseline.metrics)], [*map(str, other.metrics)]),
         ("list of directions", [*baseline.directions], [*other.directions]),
@@ -228,7 +180,6 @@ def _aligned(baseline: Evaluation, other: Evaluation, name: str) -> dict[Directi
             raise ScoresError(
                 f"{name} was evaluated with another {what} ({second}) than the baseline ({first}); evaluate both alike."
             )
-    return {word: in_order_of(base, other.directions[word], name) for word, base in baseline.directions.items()}
 
 
 def in_order_of(base: DirectionResult, other: DirectionResult, name: str) -> DirectionResult:
@@ -258,8 +209,7 @@ def in_order_of(base: DirectionResult, other: DirectionResult, name: str) -> Dir
     return replace(other, query_ids=base.query_ids, groups=base.groups, per_query=columns, hits=hits)
 
 
-MEAN = "mean"
-"""Heading of the mean of both directions."""
+MEAN = "mean"  # heading of the mean of both directions
 
 
 def means_of_directions(evaluation: Evaluation) -> dict[str, Interval]:
@@ -296,28 +246,19 @@ def _grouped(value: float, metric: Metric, results: Sequence[DirectionResult]) -
         means = [GroupedMean.of(result.per_query[column], result.groups) for column in metric.columns]
         known = ~np.isnan(result.per_query[metric.columns[0]])
         place = np.searchsorted(groups, np.unique(result.groups[known]))
-        parts[place] += _sum([mean.parts for mean in means]) / len(results)
+        parts[place] += np.sum([mean.parts for mean in means], axis=0) / len(results)
         sizes[place] += means[0].sizes / means[0].sizes.sum() / len(results)
     kept = sizes > 0
     sizes, parts = sizes[kept] * kept.sum(), parts[kept] * kept.sum()
     return GroupedMean(value, parts + value * sizes, sizes)
 
 
-def _sum(parts: Sequence[Column]) -> Column:
-    return np.asarray(np.sum(parts, axis=0))
-
-
 @dataclass(frozen=True)
 class FigureColumn:
-    """Column of a table of systems: a metric in one direction.
+    """Column of a table of systems: a metric in one direction."""
 
-    Attributes:
-        direction: `t2v`, `v2t`, or `mean` for the mean of both.
-        metric: name of the metric.
-    """
-
-    direction: str
-    metric: str
+    direction: str  # `t2v`, `v2t`, or `mean` for the mean of both
+    metric: str  # name of the metric
 
     def __str__(self) -> str:
         return f"{self.metric} {self.direction}"
@@ -353,15 +294,7 @@ class SideBySide(Shown):
     def to_json(self) -> list[dict[str, Any]]:
         """List the figures as a dictionary for each system and column, as a csv holds them."""
         return [
-            {
-                "system": name,
-                "direction": column.direction,
-                "metric": column.metric,
-                "value": figure.value,
-                "low": figure.low,
-                "high": figure.high,
-                "best": self.best[column] == name,
-            }
+            {"system": name, **asdict(column), **asdict(figure), "best": self.best[column] == name}
             for name, figures in self.figures.items()
             for column, figure in zip(self.columns, figures, strict=True)
         ]
@@ -403,28 +336,25 @@ def side_by_side(
 
 def _significant_best(
     evaluations: Mapping[str, Evaluation],
-    columns: list[FigureColumn],
+    columns: Sequence[FigureColumn],
     figures: Mapping[str, list[Interval]],
     settings: EvaluationSettings,
     progress: Progress | None,
 ) -> dict[FigureColumn, str | None]:
     """The best of each column where it is significantly better than every other system."""
-    leaders = {column: _leader(figures, place, column.measured) for place, column in enumerate(columns)}
     found: dict[FigureColumn, str | None] = dict.fromkeys(columns)
     if len(evaluations) < 2 or not settings.resamples:
         return found
+    leaders = {}
+    for place, column in enumerate(columns):
+        sign = 1 if column.measured.higher_is_better else -1
+        leaders[column] = max(figures, key=lambda name: sign * figures[name][place].value)
     names = list(dict.fromkeys(leaders.values()))
     for number, name in enumerate(names):
         others = {other: one for other, one in evaluations.items() if other != name}
         compared = compare(evaluations[name], others, settings, progress=part_of(progress, number, len(names)))
-        unlike: dict[FigureColumn, bool] = {}
-        for row in compared.rows:
-            column = FigureColumn(row.direction, row.metric)
-            unlike[column] = unlike.get(column, True) and row.p_holm <= 1 - compared.confidence
-        found |= {column: name for column, leader in leaders.items() if leader == name and unlike[column]}
+        alike = {
+            FigureColumn(row.direction, row.metric) for row in compared.rows if row.p_holm > 1 - compared.confidence
+        }
+        found |= {column: name for column, leader in leaders.items() if leader == name and column not in alike}
     return found
-
-
-def _leader(figures: Mapping[str, list[Interval]], place: int, metric: Metric) -> str:
-    sign = 1 if metric.higher_is_better else -1
-    return max(figures, key=lambda name: sign * figures[name][place].value)

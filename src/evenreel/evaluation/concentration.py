@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from evenreel.errors import UsageError
 
-HUBS = 10
-"""Videos that are listed, those with the most queries."""
+HUBS = 10  # videos that are listed, those with the most queries
 
 _ROUNDING = 1e-9
 """Counts that differ by less than this share of the largest are equal: expected counts are sums of fractions."""
@@ -19,27 +18,18 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Balance:
-    """Distribution of the queries of a matching over videos, and measures of how even it is.
+    """Distribution of the queries of a matching over videos, and measures of how even it is."""
 
-    Attributes:
-        queries: number of queries.
-        videos: number of videos.
-        matched: number of queries that are matched with a video.
-        coverage: share of the videos, 0 to 1, that a query is matched with.
-        gini: Gini coefficient of the number of queries a video: 0 where all have as many, near 1 where one has all; NaN
-            without a match.
-        hubs: (video, number of its queries) of the at most `HUBS` videos with the most; of equal ones the earlier
-            first.
-        skewness: skewness of the number of queries a video; NaN where all have as many.
-    """
-
-    queries: int
-    videos: int
-    matched: int
-    coverage: float
+    queries: int  # number of queries
+    videos: int  # number of videos
+    matched: int  # number of queries that are matched with a video
+    coverage: float  # share of the videos, 0 to 1, that a query is matched with
+    # Gini coefficient of the number of queries a video: 0 where all have as many, near 1 where one has all; NaN without
+    # a match
     gini: float
+    # (video, number of its queries) of the at most `HUBS` videos with the most; of equal ones the earlier first
     hubs: tuple[tuple[int, int], ...]
-    skewness: float
+    skewness: float  # skewness of the number of queries a video; NaN where all have as many
 
     @property
     def chance_coverage(self) -> float:

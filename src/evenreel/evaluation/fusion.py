@@ -45,8 +45,7 @@ RANKS: dict[Direction, str] = {
 }
 """What sums of ranks use: they say nothing about the other direction, whose figures they must not be taken for."""
 
-RANK_CONSTANT = 60
-"""What is added to a rank, as in the paper: the larger, the less the first places stand out."""
+RANK_CONSTANT = 60  # what is added to a rank, as in the paper: the larger, the less the first places stand out
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,17 +63,11 @@ class Validation(Shown):
 
 @dataclass(frozen=True, eq=False)
 class FusedScores(Shown):
-    """Weighted sum of the scores of several systems; implements `ScoreBlocks`.
+    """Weighted sum of the scores of several systems; implements `ScoreBlocks`."""
 
-    Attributes:
-        systems: scores of the same Q captions and V clips in the same order.
-        fusion: weights, means and scales of the systems.
-        about: notes of all systems, and what the fusion uses.
-    """
-
-    systems: Sequence[ScoreBlocks]
-    fusion: Fusion
-    about: ScoreNotes = NO_NOTES
+    systems: Sequence[ScoreBlocks]  # scores of the same Q captions and V clips in the same order
+    fusion: Fusion  # weights, means and scales of the systems
+    about: ScoreNotes = NO_NOTES  # notes of all systems, and what the fusion uses
 
     @property
     def caption_ids(self) -> Sequence[str]:
@@ -155,26 +148,36 @@ def fuse(
             with what is fused, or nothing that is taken from it.
     """
     named = _with_ids(systems)
-    _check_kinds(weights, validation)
+    remedy = "give a number for each system, or none"
+    check_kind(weights, Collection, "weights", remedy)
+    for weight in weights:
+        check_kind(weight, Real, "one of the weights", remedy)
     weights = tuple(float(weight) for weight in weights)
     _check(named, way, weights, validation, direction)
     from evenreel.debias.fusion import Fusion, learned_weights, standardisation, uniform_weights
 
     given = _alike(named, finite=way != "rank")
-    held_out = None if validation is None else _held_out(named, given[0], validation)
+    held_out = None
+    if validation is not None:
+        names = [f"the validation scores of {name}" for name in named]
+        held_out = _alike(_with_ids(dict(zip(names, validation.systems, strict=True))), finite=True)
+        if common := sorted(set(given[0].caption_ids) & set(held_out[0].caption_ids)):
+            raise UsageError(
+                f"{len(common):,} captions are in the validation scores and among those to be ranked, {common[0]!r} "
+                "for example; weights and scales are taken from other captions."
+            )
     about = ScoreNotes.joined([one.about for one in given])
     about = about.using(*(use for one in held_out or () for use in one.about.uses))
     if way == "rank":
         ranks = FusedRanks if direction == "t2v" else FusedVideoRanks
-        return ranks(given, Fusion(tuple(weights) or uniform_weights(len(given))), about.using(RANKS[direction]))
+        return ranks(given, Fusion(weights or uniform_weights(len(given))), about.using(RANKS[direction]))
     looked = held_out or given
     means, scales = standardisation(looked, [one.name for one in looked]) if way == "standard" else ((), ())
     if way == "standard" and held_out is None:
         about = about.using(TEST_SPREAD)
     if not weights and held_out and validation and validation.answers is not None:
         weights = learned_weights(held_out, validation.answers, scales)
-    fusion = Fusion(tuple(weights) or uniform_weights(len(given)), means, scales)
-    return FusedScores(given, fusion, about)
+    return FusedScores(given, Fusion(weights or uniform_weights(len(given)), means, scales), about)
 
 
 def _listed(total: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -227,15 +230,6 @@ def _with_ids(systems: Mapping[str, ScoresLike]) -> dict[str, ScoreBlocks]:
     return {name: as_scores(scores, name=f"systems[{name!r}]") for name, scores in systems.items()}
 
 
-def _check_kinds(weights: Sequence[float], validation: Validation | None) -> None:
-    remedy = "give a number for each system, or none"
-    check_kind(weights, Collection, "weights", remedy)
-    for weight in weights:
-        check_kind(weight, Real, "one of the weights", remedy)
-    if validation is not None:
-        check_kind(validation, Validation, "validation", "give Validation(systems, answers), or None")
-
-
 def _check(
     systems: Mapping[str, ScoreBlocks],
     way: str,
@@ -245,6 +239,8 @@ def _check(
 ) -> None:
     check_word(way, get_args(Way), "way to fuse")
     check_word(direction, RANKS, "direction")
+    if validation is not None:
+        check_kind(validation, Validation, "validation", "give Validation(systems, answers), or None")
     if len(systems) < 2:
         raise UsageError(f"A fusion needs the scores of two systems or more; {len(systems)} is given.")
     if weights and len(weights) != len(systems):
@@ -286,17 +282,6 @@ def _alike(systems: Mapping[str, ScoreBlocks], *, finite: bool) -> list[_System]
                     "for example; fuse scores of one part of a corpus."
                 )
     return [_System(name, scores, like, finite=finite) for name, scores in systems.items()]
-
-
-def _held_out(systems: Mapping[str, ScoreBlocks], given: ScoreBlocks, validation: Validation) -> list[_System]:
-    names = [f"the validation scores of {name}" for name in systems]
-    held_out = _alike(_with_ids(dict(zip(names, validation.systems, strict=True))), finite=True)
-    if common := sorted(set(given.caption_ids) & set(held_out[0].caption_ids)):
-        raise UsageError(
-            f"{len(common):,} captions are in the validation scores and among those to be ranked, {common[0]!r} for "
-            "example; weights and scales are taken from other captions."
-        )
-    return held_out
 
 
 Matrix = NDArray[Any]
@@ -357,10 +342,7 @@ class TwoStage:
 
 
 def shortlists(cheap: Matrix, depth: int, seed: int = 0, first: int = 0) -> NDArray[np.int64]:
-    """Select the K best videos of each caption, the best first; among ties for the last places some are drawn.
-
-    Returns:
-        (q, K) indices of columns.
+    """Select the columns (q, K) of each caption's best videos, the best first; of ties for the last places some.
 
     >>> shortlists(np.array([[0.1, 0.9, 0.5]]), 2).tolist()
     [[1, 2]]

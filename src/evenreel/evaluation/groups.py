@@ -35,17 +35,11 @@ MOST_GROUPS = 50
 
 @dataclass(frozen=True, eq=False)
 class QueryGroups:
-    """Groups of n queries by a column.
+    """Groups of n queries by a column."""
 
-    Attributes:
-        names: name of each of k groups: sorted values, or bands in ascending order.
-        number: (n,) number of the group of each query, -1 where the column says nothing of it.
-        against: name of the group that others are compared with; empty for none.
-    """
-
-    names: tuple[str, ...]
-    number: NDArray[np.int64]
-    against: str = ""
+    names: tuple[str, ...]  # name of each of k groups: sorted values, or bands in ascending order
+    number: NDArray[np.int64]  # (n,) number of the group of each query, -1 where the column says nothing of it
+    against: str = ""  # name of the group that others are compared with; empty for none
 
 
 def column_values(corpus: Corpus, column: str) -> tuple[pl.DataFrame, bool]:
@@ -140,31 +134,19 @@ _CHUNK = 2**21
 _ROUNDING = 1e-9
 """Arrangements that differ by less than this share are equal: hits are counts, and many arrangements tie."""
 
-_MORE = 2.0
-"""Members of average spread that the variance of each group is estimated with beside its own."""
+_MORE = 2.0  # members of average spread that the variance of each group is estimated with beside its own
 
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Deviations of k groups of queries from their common mean, in C clusters that are drawn together.
+    """Deviations of k groups of queries from their common mean, in C clusters that are drawn together."""
 
-    Attributes:
-        sums: (C, k) sum of the deviations of each cluster's queries in each group.
-        sizes: (C, k) number of these queries.
-    """
-
-    sums: NDArray[np.float64]
-    sizes: NDArray[np.float64]
+    sums: NDArray[np.float64]  # (C, k) sum of the deviations of each cluster's queries in each group
+    sizes: NDArray[np.float64]  # (C, k) number of these queries
 
     @classmethod
     def of(cls, values: Column, group: NDArray[np.int64], cluster: NDArray[np.int64]) -> Spread:
-        """Sum the deviations of values (n,) by cluster and group.
-
-        Args:
-            values: (n,) values of queries, none NaN.
-            group: (n,) numbers of groups, each from 0 to k - 1 at least once.
-            cluster: (n,) whole numbers, equal for queries that are drawn together.
-        """
+        """Sum the deviations of values (n,), none NaN, by cluster (n,) and group (n,), each of 0 to k - 1 there."""
         member, count = numbered(cluster)
         groups = int(group.max()) + 1
         cell, cells = member * groups + group, count * groups
@@ -222,21 +204,13 @@ class Spread:
 
 @dataclass(frozen=True, eq=False)
 class Bands:
-    """Differences of all pairs of groups with simultaneous bands.
+    """Differences of all pairs of groups with simultaneous bands."""
 
-    Attributes:
-        means: (k,) mean deviations of the groups from the common mean.
-        errors: (k, k) standard error of the difference of each pair.
-        reach: half width of the bands in standard errors; infinite where there are too few arrangements for one.
-        p: share of arrangements whose largest studentised difference is at least the observed one.
-        chance: mean gap between the highest and the lowest group over the arrangements, in which no group differs.
-    """
-
-    means: Column
-    errors: NDArray[np.float64]
-    reach: float
-    p: float
-    chance: float
+    means: Column  # (k,) mean deviations of the groups from the common mean
+    errors: NDArray[np.float64]  # (k, k) standard error of the difference of each pair
+    reach: float  # half width of the bands in standard errors; infinite where there are too few arrangements for one
+    p: float  # share of arrangements whose largest studentised difference is at least the observed one
+    chance: float  # mean gap between the highest and the lowest group over the arrangements, in which no group differs
 
     @property
     def ends(self) -> tuple[float, float] | tuple[None, None]:
@@ -248,16 +222,10 @@ class Bands:
 
 
 def bands_of(spread: Spread, resamples: int, seed: int, confidence: float) -> Bands | None:
-    """Compute simultaneous bands of the differences of all pairs of groups.
+    """Compute bands of the differences of all pairs of groups that hold for all at once with this confidence.
 
-    Args:
-        spread: deviations of two groups or more.
-        resamples: number of arrangements.
-        seed: seed of the arrangements.
-        confidence: confidence with which the bands hold for all pairs at once.
-
-    Returns:
-        None where all clusters have the same mean, so that nothing says how much chance would do.
+    There are `resamples` arrangements; None where all clusters have the same mean, so that nothing says how much chance
+    would do.
     """
     if spread.average <= 1e-18:
         return None

@@ -25,6 +25,10 @@ are one less than the effective number of groups, (sum of sizes)^2 / sum of squa
 
 Tests: Fisher 1935 and Smucker, Allan and Carterette 2007 (paired randomisation in retrieval); Phipson and Smyth 2010
 (why p counts the observed arrangement too); Wilcoxon 1945; Holm 1979.
+
+Everywhere `per_query`, `first` and `second` are columns (n,) of queries by name, shares in percent, `groups` (n,) whole
+numbers that are equal for queries resampled together, `confidence` that of the interval; there are G groups, and an
+interval of fewer than two has no ends.
 """
 
 from __future__ import annotations
@@ -74,23 +78,14 @@ _PLURALS = {CLIP: "clips", VIDEO: "videos"}
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Clusters of clips that intervals and tests resample together, such as the clips of one video.
+    """Clusters of clips that intervals and tests resample together, such as the clips of one video."""
 
-    Attributes:
-        number: number of the cluster by clip id.
-        word: name for clusters in the plural: `clips`, `videos`, or `values of participant`.
-        clips: number of clips.
-        column: column that the clusters are made of; empty for clips by themselves.
-        alone: number of clips without a value in the column; each is a cluster by itself.
-        chosen: whether the rule was chosen by looking at the corpus.
-    """
-
-    number: dict[str, int]
-    word: str
-    clips: int
-    column: str = ""
-    alone: int = 0
-    chosen: bool = False
+    number: dict[str, int]  # number of the cluster by clip id
+    word: str  # name for clusters in the plural: `clips`, `videos`, or `values of participant`
+    clips: int  # number of clips
+    column: str = ""  # column that the clusters are made of; empty for clips by themselves
+    alone: int = 0  # number of clips without a value in the column; each is a cluster by itself
+    chosen: bool = False  # whether the rule was chosen by looking at the corpus
 
     @cached_property
     def count(self) -> int:
@@ -181,8 +176,7 @@ _CHUNK_BYTES = 32 * 2**20
 _ROUNDING, _DECIMALS = 1e-9, 9
 """Two statistics nearer than this share of their size are equal: they differ by the order of a sum."""
 
-_EXACT = 100
-"""Groups up to which signed ranks are tested exactly, in at most as many steps of 10,101 additions."""
+_EXACT = 100  # groups up to which signed ranks are tested exactly, in at most as many steps of 10,101 additions
 
 
 class GroupedColumns:
@@ -195,12 +189,7 @@ class GroupedColumns:
         self._values: dict[str, tuple[Column, sparse.csr_array]] = {}
 
     def figure(self, metric: Metric, times: Column) -> Column:
-        """Compute the figures (B,) of a metric on B samples.
-
-        Args:
-            metric: metric to compute.
-            times: (B, G) how often each group counts in each sample.
-        """
+        """Compute the figures (B,) of a metric on B samples, of how often each group counts: `times` (B, G)."""
         if metric.is_of_means:
             return metric.of_means([self._mean(column, times) for column in metric.columns])
         (column,) = metric.columns
@@ -289,13 +278,6 @@ def randomisation_test(
     of arrangements whose difference is at least the observed one: of all, where there are at most `settings.resamples`
     of them, else (1 + hits) / (1 + B) of B drawn at random. It needs no more than the metric's figure, so it serves
     medians as much as means.
-
-    Args:
-        metric: metric to compare.
-        first: (n,) columns of one system.
-        second: (n,) columns of the other, in the same order of queries.
-        groups: (n,) whole numbers, equal for queries that are swapped together.
-        settings: settings with `resamples` and `seed`.
     """
     differs = np.any([~same(first[name], second[name]) for name in metric.columns], axis=0)
     if not differs.any():
@@ -418,35 +400,22 @@ def _chunks(total: int, width: int) -> Iterator[int]:
         yield min(most, total - start)
 
 
-_WORSE = 1.5
-"""How many times as bad as the worst group seen one more may be, for the upper end of a mean rank."""
+_WORSE = 1.5  # how many times as bad as the worst group seen one more may be, for the upper end of a mean rank
 
-_FLAT = 1e-12
-"""Values whose standard error is below this share of their range are all equal but for rounding."""
+_FLAT = 1e-12  # values whose standard error is below this share of their range are all equal but for rounding
 
 
 @dataclass(frozen=True, eq=False)
 class GroupedMean:
-    """Mean over n queries in G groups that are resampled together, with what each group adds to it.
+    """Mean over n queries in G groups that are resampled together, with what each group adds to it."""
 
-    Attributes:
-        value: mean over all queries.
-        sums: (G,) sum of the values of each group's queries.
-        sizes: (G,) number of queries of each group.
-    """
-
-    value: float
-    sums: Column
-    sizes: Column
+    value: float  # mean over all queries
+    sums: Column  # (G,) sum of the values of each group's queries
+    sizes: Column  # (G,) number of queries of each group
 
     @classmethod
     def of(cls, values: Column, groups: NDArray[np.int64]) -> GroupedMean:
-        """Compute the mean of values (n,), leaving out those that are NaN.
-
-        Args:
-            values: (n,) values of queries, at least one not NaN.
-            groups: (n,) whole numbers, equal for queries that are resampled together.
-        """
+        """Compute the mean of values (n,) of queries, leaving out NaN; at least one is none."""
         known = ~np.isnan(values)
         values = values[known]
         member, count = numbered(groups[known])
@@ -481,11 +450,8 @@ def figure_intervals(
 ) -> dict[str, Interval]:
     """Compute the figure of each metric with its confidence interval, by the metric's name.
 
-    Args:
-        per_query: (n,) columns that the metrics read, shares in percent.
-        groups: (n,) whole numbers, equal for queries that are resampled together.
-        settings: `metrics` and `confidence`; `resamples` and `seed` of the samples for medians, 0 for no interval.
-        gallery_size: the largest rank there is.
+    Of `settings` metrics, confidence and, for medians, `resamples` and `seed` count; 0 resamples are no interval. The
+    largest rank there is is `gallery_size`.
     """
     if not settings.resamples:
         return {str(metric): Interval(float(metric.summary(per_query)[0])) for metric in settings.metrics}
@@ -512,13 +478,6 @@ def figure_interval(
     metric: Metric, per_query: PerQuery, groups: NDArray[np.int64], confidence: float, gallery_size: int
 ) -> Interval:
     """Compute a metric's figure with its confidence interval, for any metric but the median rank.
-
-    Args:
-        metric: metric of the figure.
-        per_query: (n,) columns that it reads, shares in percent.
-        groups: (n,) whole numbers, equal for queries that are resampled together.
-        confidence: confidence of the interval.
-        gallery_size: the largest rank there is.
 
     Returns:
         The figure without ends where there are fewer than two groups.
@@ -577,11 +536,7 @@ def mean_interval(mean: GroupedMean, confidence: float) -> Interval:
 def t_interval(value: float, parts: Column, sizes: Column, confidence: float) -> Interval:
     """Compute Student's confidence interval of a figure from the contributions of groups.
 
-    Args:
-        value: the figure itself.
-        parts: (G,) contribution of each group to the deviation of the figure from its expectation.
-        sizes: (G,) weight of each group.
-        confidence: confidence of the interval.
+    `parts` (G,) are what each group adds to the deviation of the figure from its expectation, `sizes` (G,) its weight.
 
     The mean of 4, 5 and 6 has the standard error 1 / sqrt(3) and two degrees of freedom, so 4.3027 of them either way:
 
@@ -598,10 +553,7 @@ def t_interval(value: float, parts: Column, sizes: Column, confidence: float) ->
 def over_seeds(values: Sequence[float], confidence: float, ends: tuple[float, float] = (-np.inf, np.inf)) -> Interval:
     """Compute the mean of a figure over independent runs, with Student's interval; one run has none.
 
-    Args:
-        values: figure of each run.
-        confidence: confidence of the interval.
-        ends: least and greatest value that the figure can have, which the interval is cut to.
+    `ends` are the least and the greatest value that the figure can have, which the interval is cut to.
 
     >>> over_seeds([2.5], 0.95)
     Interval(value=2.5, low=None, high=None)
@@ -619,10 +571,7 @@ def ratio_over_seeds(over: Column, under: Column, confidence: float) -> Interval
 
     The interval is without bounds where the lower mean may be 0.
 
-    Args:
-        over: (n,) figure of each of two runs or more.
-        under: (n,) figure of the same runs that it is divided by.
-        confidence: confidence of the interval.
+    `over` (n,) are figures of two runs or more, `under` (n,) those of the same runs that they are divided by.
     """
     count = len(over)
     above, below = float(over.mean()), float(under.mean())
@@ -641,13 +590,6 @@ def difference_interval(
     """Compute the figure of the second system less that of the first, with its confidence interval.
 
     It serves any metric but the median rank.
-
-    Args:
-        metric: metric to compare.
-        first: (n,) columns of one system.
-        second: (n,) columns of the other, in the same order of queries.
-        groups: (n,) whole numbers, equal for queries that are resampled together.
-        confidence: confidence of the interval.
     """
     sides = [[GroupedMean.of(one[column], groups) for column in metric.columns] for one in (first, second)]
     values = [float(metric.summary(one)[0]) for one in (first, second)]
@@ -673,10 +615,7 @@ def hits_interval(mean: GroupedMean, confidence: float, most: float = 100.0) -> 
     Two groups are added, one in favour of either system, with the root mean square of the differences that there are
     (or the largest possible one where there are none), so that few differing groups give a wide interval.
 
-    Args:
-        mean: mean of the differences of n queries.
-        confidence: confidence of the interval.
-        most: largest possible difference.
+    `most` is the largest possible difference.
     """
     if len(mean.sizes) < 2:
         return Interval(mean.value)
@@ -716,9 +655,6 @@ def around(
 def effective(sizes: Column) -> float:
     """Compute the effective number of groups: of how many equal ones the mean is as precise (Kish 1965).
 
-    Args:
-        sizes: (G,) sizes of the groups.
-
     >>> effective(np.array([1.0, 1.0, 2.0]))
     2.6666666666666665
     """
@@ -728,11 +664,8 @@ def effective(sizes: Column) -> float:
 def wilson(value: float, queries: float, reach: float, most: float = 100.0) -> Interval:
     """Compute the score interval (Wilson 1927) of a share.
 
-    Args:
-        value: share or count, from 0 to `most`.
-        queries: number of independent queries.
-        reach: half width of the interval, in standard errors.
-        most: value of the whole, 100 for percent.
+    `value` is from 0 to `most`, 100 for percent, `queries` the number of independent queries and `reach` the half width
+    in standard errors.
 
     >>> found = wilson(0.0, 100, 1.96)
     >>> round(found.low, 2), round(found.high, 2)

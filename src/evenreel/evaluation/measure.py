@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import compress
 from os import PathLike
@@ -17,10 +17,9 @@ from evenreel.corpus.accepted import CorpusLike, as_corpus
 from evenreel.corpus.relevance import Relevance
 from evenreel.corpus.tables import splits_of
 from evenreel.errors import CorpusError, ScoresError, UsageError
-from evenreel.evaluation.answers import DIAGONAL, QRELS, RelevanceLike, judgements_of, relevance_of, truth_of
-from evenreel.evaluation.groups import Bands, QueryGroups, Spread, bands_of, column_values, query_groups
+from evenreel.evaluation.answers import DIAGONAL, QRELS, RELEVANCE, RelevanceLike, judgements_of, relevance_of, truth_of
+from evenreel.evaluation.groups import QueryGroups, Spread, bands_of, column_values, query_groups
 from evenreel.evaluation.intervals import (
-    Clusters,
     Interval,
     around,
     clusters_of,
@@ -35,55 +34,42 @@ from evenreel.evaluation.ranking import (
     DiscountTables,
     GroupedScores,
     Hits,
-    Ranked,
     RankingPlan,
     Search,
     group_relevance,
     mean_of,
     rank_all,
 )
-from evenreel.evaluation.scores import ScoresLike, as_scores, own_scores, served
+from evenreel.evaluation.scores import ListedScores, ScoresLike, as_scores, own_scores, served
 from evenreel.progress import Progress, part_of
-from evenreel.types import Corpus, Shown
+from evenreel.types import Corpus, Scores, Shown
 
 
 @dataclass(frozen=True)
 class GroupFigures:
-    """Figures of the queries of one group, such as those about clips of one source.
+    """Figures of the queries of one group, such as those about clips of one source."""
 
-    Attributes:
-        name: value of the column, or a band of it.
-        queries: number of queries.
-        drawn: number of clips (or videos) that they are of.
-        summary: figure of each metric with its interval, by the metric's name; without metrics that have no value here.
-    """
-
-    name: str
-    queries: int
-    drawn: int
+    name: str  # value of the column, or a band of it
+    queries: int  # number of queries
+    drawn: int  # number of clips (or videos) that they are of
+    # figure of each metric with its interval, by the metric's name; without metrics that have no value here
     summary: dict[str, Interval]
 
 
 @dataclass(frozen=True)
 class GroupGap:
-    """Gap between the best and the worst group in one metric.
+    """Gap between the best and the worst group in one metric."""
 
-    Attributes:
-        best: name of the best group.
-        worst: name of the worst group.
-        gap: difference between them, at least 0, with the interval of the largest true difference of any two groups.
-        p: chance of a studentised difference as large where no group differs, corrected for the numbers of groups and
-            of columns; None where nothing says how much chance does.
-        chance: gap that chance alone makes on average where no group differs.
-        against: differences such as `de - en`, of each group and the one that was named (`COLUMN=GROUP`), query by
-            query where a clip has queries in both; their intervals hold for all pairs at once.
-    """
-
-    best: str
-    worst: str
+    best: str  # name of the best group
+    worst: str  # name of the worst group
+    # difference between them, at least 0, with the interval of the largest true difference of any two groups
     gap: Interval
+    # chance of a studentised difference as large where no group differs, corrected for the numbers of groups and of
+    # columns; None where nothing says how much chance does
     p: float | None
-    chance: float | None
+    chance: float | None  # gap that chance alone makes on average where no group differs
+    # differences such as `de - en`, of each group and the one that was named (`COLUMN=GROUP`), query by query where a
+    # clip has queries in both; their intervals hold for all pairs at once
     against: dict[str, Interval] = field(default_factory=dict)
 
 
@@ -163,6 +149,10 @@ class DirectionResult(Shown):
         """Number of groups that intervals and tests draw from."""
         return len(np.unique(self.groups))
 
+    def columns(self) -> dict[str, list[float]]:
+        """Return the values of each query as plain lists, by the column's name."""
+        return {name: values.tolist() for name, values in self.per_query.items()}
+
     @property
     def first_rank(self) -> NDArray[np.float64]:
         """Rank (n,) of the first relevant item, from 1; ties are ranked as the settings say."""
@@ -212,7 +202,19 @@ class Evaluation(Shown):
             "confidence": self.confidence,
             "uses": list(self.uses),
             "notices": list(self.notices),
-            "directions": {name: _as_json(result, per_query) for name, result in self.directions.items()},
+            "directions": {
+                name: {
+                    "protocol": one.protocol,
+                    "queries": len(one.query_ids),
+                    "gallery_size": one.gallery_size,
+                    "interval_over": {"what": one.drawn_by, "count": one.drawn},
+                    "without_relevant": list(one.without_relevant),
+                    "summary": {word: asdict(figure) for word, figure in one.summary.items()},
+                    **({"by": {column: asdict(found) for column, found in one.by.items()}} if one.by else {}),
+                    **({"per_query": {"id": list(one.query_ids), **one.columns()}} if per_query else {}),
+                }
+                for name, one in self.directions.items()
+            },
         }
 
     def to_frame(self) -> pl.DataFrame:
@@ -226,28 +228,9 @@ class Evaluation(Shown):
         return pl.DataFrame(rows, names | dict.fromkeys(("value", "low", "high"), pl.Float64), orient="row")
 
 
-def _as_json(result: DirectionResult, per_query: bool) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "protocol": result.protocol,
-        "queries": len(result.query_ids),
-        "gallery_size": result.gallery_size,
-        "interval_over": {"what": result.drawn_by, "count": result.drawn},
-        "without_relevant": list(result.without_relevant),
-        "summary": {
-            word: {"value": figure.value, "low": figure.low, "high": figure.high}
-            for word, figure in result.summary.items()
-        },
-    }
-    if result.by:
-        document["by"] = {column: asdict(found) for column, found in result.by.items()}
-    if per_query:
-        columns = {name: values.tolist() for name, values in result.per_query.items()}
-        document["per_query"] = {"id": list(result.query_ids), **columns}
-    return document
-
-
-FEWEST = 20
-"""Over fewer clips, or videos, than this intervals cover less than they say (`benchmarks/coverage.py`)."""
+FEWEST, FEWEST_IN_GROUP = 20, 30
+"""Over fewer clips, or videos, than the first intervals cover less than they say (`benchmarks/coverage.py`); groups of
+fewer than the second are shown, but are in no gap."""
 
 
 def evaluate(
@@ -318,131 +301,93 @@ def evaluate(
         if captions_per_clip != 1 or (isinstance(relevance, str) and relevance == DIAGONAL):
             raise UsageError("The corpus says what belongs together; leave it out, or the diagonal and its captions.")
         corpus = as_corpus(corpus, notice=notices.append)
-        scores = as_scores(scores, corpus, partial=settings.partial, notice=notices.append)
-        if (judged := judgements_of(relevance)) is not None:
-            relevance, what = judged, QRELS
-        else:
-            what = relevance if isinstance(relevance, str) else "given"
+        if not isinstance(scores, Scores):
+            scores = as_scores(scores, corpus, partial=settings.partial, notice=notices.append)
+        what = relevance if isinstance(relevance, str) and relevance in RELEVANCE else ""
+        if not what:
+            judged = judgements_of(relevance)
+            relevance, what = (relevance, "given") if judged is None else (judged, QRELS)
     checked = CheckedScores(scores)
     notices += _misfits(checked, corpus, settings)
-    check_columns(corpus, settings.by)
+    for column in settings.by:
+        column_values(corpus, column)  # refuses one that is not there
     clusters = clusters_of(corpus, settings.cluster)
     notices += [clusters.notice] if clusters.chosen and clusters.notice and settings.resamples else []
     clip_of = dict(corpus.captions.select("caption_id", "clip_id").iter_rows())
-    clips = [clip_of[caption] for caption in checked.caption_ids]
-    case = _Case(checked, relevance_of(relevance, corpus, checked), clips, clusters, settings)
+    named = RELEVANCE[relevance] if isinstance(relevance, str) and relevance in RELEVANCE else None
+    degrees = (
+        named(corpus, checked.caption_ids, checked.video_ids) if named else relevance_of(relevance, corpus, checked)
+    )
     directions: dict[Direction, DirectionResult] = {}
-    wanted = settings.directions if given else served(scores, notices.append)
+    of_lists = given is None and isinstance(scores, ListedScores)
+    wanted = served(scores, notices.append) if of_lists else settings.directions
     for number, direction in enumerate(wanted):
-        part = part_of(progress, number, len(wanted))
-        result = _t2v(case, part) if direction == "t2v" else _v2t(case, part)
+        result = _ranked(direction, checked, degrees, clip_of, settings, part_of(progress, number, len(wanted)))
+        drawn = [clip_of[one] for one in result.query_ids] if result.protocol == "caption" else result.query_ids
+        result = replace(result, groups=clusters.of(drawn), drawn_by=clusters.word)
         notices += _left_out(result)
-        directions[direction] = with_groups(_summarised(result, settings), corpus, settings)
-        notices += too_few(directions[direction]) if settings.resamples else []
-        notices += beyond_gallery(directions[direction], settings.metrics)
+        _check_figures(result, settings.metrics)
+        figures = figure_intervals(result.per_query, result.groups, settings, result.gallery_size)
+        result = replace(result, summary=figures)
+        by = {column: _column(result, corpus, column, settings) for column in settings.by}
+        directions[direction] = replace(result, by=by)
+        notices += _too_few(result) if settings.resamples else []
+        notices += _beyond_gallery(result, settings.metrics)
     notices += infinite_scores(checked)
-    return Evaluation(
-        directions,
-        settings.metrics,
-        settings.ties,
-        what,
-        settings.confidence,
-        scores.about.uses,
-        tuple(notices),
-    )
+    uses = scores.about.uses
+    return Evaluation(directions, settings.metrics, settings.ties, what, settings.confidence, uses, tuple(notices))
 
 
-@dataclass(frozen=True, eq=False)
-class _Case:
-    """What both directions share; `clips` is the clip of each scored caption."""
-
-    scores: CheckedScores
-    relevance: Relevance
-    clips: list[str]
-    clusters: Clusters
-    settings: EvaluationSettings
-
-    def drawn_together(self, result: DirectionResult, clips: Sequence[str]) -> DirectionResult:
-        """The result with groups of queries whose `clips` (n,) are of one cluster."""
-        return replace(result, groups=self.clusters.of(clips), drawn_by=self.clusters.word)
-
-
-def _t2v(case: _Case, progress: Progress) -> DirectionResult:
-    search = Search(case.scores, case.relevance, turned=False)
-    ranked = _rank(search, case.settings, progress)
-    number: dict[str, int] = {}
-    groups = np.array([number.setdefault(clip, len(number)) for clip in case.clips], dtype=np.int64)
-    result = _result("t2v", case.settings.t2v_protocol, search, ranked, groups)
-    clips = list(number)
-    if result.protocol == "video-mean":
-        result = _video_means(result, clips)
-    return case.drawn_together(result, [clips[group] for group in result.groups])
-
-
-def _v2t(case: _Case, progress: Progress) -> DirectionResult:
-    search = Search(case.scores, case.relevance, turned=True)
-    if case.settings.v2t_protocol == "caption-group":
-        groups = CaptionGroups.of(case.clips)
-        search = Search(GroupedScores(case.scores, groups), group_relevance(case.relevance, groups), turned=True)
-    ranked = _rank(search, case.settings, progress, every=case.settings.v2t_protocol == "every-caption")
-    result = _result("v2t", case.settings.v2t_protocol, search, ranked, np.arange(len(search.query_ids)))
-    return case.drawn_together(result, result.query_ids)
-
-
-def _rank(search: Search, settings: EvaluationSettings, progress: Progress, *, every: bool = False) -> Ranked:
-    plan = RankingPlan(settings.metrics, settings.ties, every, DiscountTables.of(search.gallery_size))
-    return rank_all(search, plan, settings, progress)
-
-
-def _result(
-    direction: Direction, protocol: str, search: Search, ranked: Ranked, groups: NDArray[np.int64]
+def _ranked(
+    direction: Direction,
+    scores: CheckedScores,
+    relevance: Relevance,
+    clip_of: Mapping[str, str],
+    settings: EvaluationSettings,
+    progress: Progress,
 ) -> DirectionResult:
-    """The queries that have something to find, still without figures."""
-    ids, found = search.query_ids, ranked.found
-    return DirectionResult(
-        direction,
-        protocol,
-        list(compress(ids, found)),
-        groups[found],
-        {name: values[found] for name, values in ranked.columns.items()},
-        {},
-        search.gallery_size,
-        search.gallery_digest,
-        ranked.hits.renumbered(np.cumsum(found) - 1),
-        tuple(compress(ids, ~found)),
-    )
+    """The queries of a direction that have something to find, still without groups and figures."""
+    protocol = settings.t2v_protocol if direction == "t2v" else settings.v2t_protocol
+    search = Search(scores, relevance, turned=direction == "v2t")
+    if protocol == "caption-group":
+        groups = CaptionGroups.of([clip_of[caption] for caption in scores.caption_ids])
+        search = Search(GroupedScores(scores, groups), group_relevance(relevance, groups), turned=True)
+    tables = DiscountTables.of(search.gallery_size)
+    plan = RankingPlan(settings.metrics, settings.ties, protocol == "every-caption", tables)
+    ranked = rank_all(search, plan, settings, progress)
+    found, ids = ranked.found, list(compress(search.query_ids, ranked.found))
+    columns = {name: values[found] for name, values in ranked.columns.items()}
+    hits = ranked.hits.renumbered(np.cumsum(found) - 1)
+    if protocol == "video-mean":  # a row a clip, with the mean over its captions
+        number = {clip: place for place, clip in enumerate(dict.fromkeys(clip_of[one] for one in search.query_ids))}
+        kept, place = np.unique([number[clip_of[one]] for one in ids], return_inverse=True)
+        columns = {name: mean_of(place, values, len(kept)) for name, values in columns.items()}
+        ids, hits = [[*number][clip] for clip in kept], hits.renumbered(place)
+    without = tuple(compress(search.query_ids, ~found))
+    alone = np.arange(len(ids))
+    size, digest = search.gallery_size, search.gallery_digest
+    return DirectionResult(direction, protocol, ids, alone, columns, {}, size, digest, hits, without)
 
 
-def _video_means(result: DirectionResult, clips: Sequence[str]) -> DirectionResult:
-    """A row a clip, with the mean over its captions; `clips` are the ids behind the groups."""
-    groups, place = np.unique(result.groups, return_inverse=True)
-    columns = {name: mean_of(place, values, len(groups)) for name, values in result.per_query.items()}
-    ids = [clips[group] for group in groups]
-    return replace(result, query_ids=ids, groups=groups, per_query=columns, hits=result.hits.renumbered(place))
-
-
-def _summarised(result: DirectionResult, settings: EvaluationSettings) -> DirectionResult:
-    """Return the result with the figure of each metric."""
+def _check_figures(result: DirectionResult, metrics: Sequence[Metric]) -> None:
+    """Refuse a result in which some metric has nothing to be a figure of."""
     what, items = ("caption", "clip") if result.direction == "t2v" else ("clip", "caption")
     if not result.query_ids:
         raise ScoresError(
             f"No {what} of the scores has a relevant {items} among them, so {result.direction} has no figure; check "
             "that captions and clips are of one split, or use another relevance."
         )
-    for metric in settings.metrics:
+    for metric in metrics:
         if any(np.isnan(result.per_query[column]).all() for column in metric.columns):
             raise ScoresError(
                 f"No {what} has a {items} of relevance 1, only of lower degrees, so {metric} has no value in "
                 f"{result.direction}; ask for nDCG, which needs none, or use another relevance."
             )
-    figures = figure_intervals(result.per_query, result.groups, settings, result.gallery_size)
-    return replace(result, summary=figures)
 
 
 def _left_out(result: DirectionResult) -> list[str]:
     """What has to be said of the queries that do not count, or not in every column."""
-    what = "captions" if result.direction == "t2v" else "clips"
-    notices = []
+    what, notices = "captions" if result.direction == "t2v" else "clips", []
     if missing := result.without_relevant:
         notices.append(
             f"{result.direction}: {len(missing):,} {what} have nothing relevant among the scores and are in no figure, "
@@ -456,33 +401,22 @@ def _left_out(result: DirectionResult) -> list[str]:
     return notices
 
 
-def beyond_gallery(result: DirectionResult, metrics: Sequence[Metric]) -> list[str]:
-    """Return a sentence on recalls whose k is at least the size of the gallery, so that no order could change them.
-
-    Returns:
-        One sentence, or none where no recall is such.
-    """
-    size = result.gallery_size
-    found = [
-        str(metric)
-        for metric in metrics
-        for column in metric.columns
-        if column.startswith("R@") and int(column.removeprefix("R@")) >= size
-    ]
+def _beyond_gallery(result: DirectionResult, metrics: Sequence[Metric]) -> list[str]:
+    """A sentence on recalls whose k is at least the size of the gallery, so that no order could change them."""
+    cuts = {metric: [int(one[2:]) for one in metric.columns if one.startswith("R@")] for metric in metrics}
+    found = ", ".join(str(metric) for metric, own in cuts.items() if max(own, default=0) >= result.gallery_size)
     if not found:
         return []
-    words = ", ".join(dict.fromkeys(found))
     return [
-        f"{result.direction}: the gallery has {size:,} items, so {words} would count all of them in any order; choose "
-        "a k below that."
+        f"{result.direction}: the gallery has {result.gallery_size:,} items, so {found} would count all of them in any "
+        "order; choose a k below that."
     ]
 
 
-def too_few(result: DirectionResult) -> list[str]:
-    """Return a sentence where there are fewer clips (or videos) than intervals were measured to be valid for.
+def _too_few(result: DirectionResult) -> list[str]:
+    """A sentence where there are fewer clips (or videos) than intervals were measured to be valid for.
 
-    Returns:
-        One sentence, or none from `FEWEST` on; clusters of unequal size count as `intervals.effective` says.
+    Clusters of unequal size count as `intervals.effective` says.
     """
     told = f"{result.direction}: the {result.drawn_by} that the queries are of"
     rule = f"intervals hold from about {FEWEST} on, so do not rely on these."
@@ -535,51 +469,25 @@ def _misfits(scores: CheckedScores, corpus: Corpus, settings: EvaluationSettings
     return notices
 
 
-FEWEST_IN_GROUP = 30
-"""Groups of fewer clips (or videos) than this are shown, but are in no gap."""
-
-
-def check_columns(corpus: Corpus, columns: Iterable[str]) -> None:
-    """Check that a corpus has columns to group by."""
-    for column in columns:
-        column_values(corpus, column)
-
-
-def with_groups(result: DirectionResult, corpus: Corpus, settings: EvaluationSettings) -> DirectionResult:
-    """Add figures of groups of queries to a result by each column of `settings.by`, or a notice why there are none."""
-    return replace(result, by={column: _column(result, corpus, column, settings) for column in settings.by})
+# Groups of queries by a column
 
 
 def _column(result: DirectionResult, corpus: Corpus, column: str, settings: EvaluationSettings) -> ColumnFigures:
+    """Figures of each group of queries, and gaps between the large ones; or a notice why there are none."""
+    where = f"{result.direction} by {column}:"
     try:
         found = query_groups(corpus, column, result.query_ids, of_captions=result.protocol == "caption")
     except CorpusError as error:
-        return ColumnFigures((), {}, (f"{result.direction} by {column}: {error}",))
-    groups = [_figures(result, found, place, settings) for place in range(len(found.names))]
+        return ColumnFigures((), {}, (f"{where} {error}",))
+    groups, told = [], []
+    for place, name in enumerate(found.names):
+        own = found.number == place
+        columns = {word: values[own] for word, values in result.per_query.items()}
+        known = [one for one in settings.metrics if not any(np.isnan(columns[word]).all() for word in one.columns)]
+        asked = replace(settings, metrics=tuple(known)) if known else None
+        summary = figure_intervals(columns, result.groups[own], asked, result.gallery_size) if asked else {}
+        groups.append(GroupFigures(name, int(own.sum()), len(np.unique(result.groups[own])), summary))
     large = [place for place, one in enumerate(groups) if one.drawn >= FEWEST_IN_GROUP]
-    told = _notices(result, column, found, groups, len(large))
-    if found.against and found.against not in {found.names[place] for place in large}:
-        told += (f"{result.direction} by {column}: it is no large group, so nothing is compared with it.",)
-    if len(large) < 2:
-        return ColumnFigures(tuple(groups), {}, told)
-    gaps = {str(metric): _gap(metric, result, found, large, settings) for metric in settings.metrics}
-    return ColumnFigures(tuple(groups), {word: gap for word, gap in gaps.items() if gap}, told)
-
-
-def _figures(result: DirectionResult, found: QueryGroups, place: int, settings: EvaluationSettings) -> GroupFigures:
-    own = found.number == place
-    columns = {name: values[own] for name, values in result.per_query.items()}
-    metrics = tuple(one for one in settings.metrics if not any(np.isnan(columns[name]).all() for name in one.columns))
-    drawn = len(np.unique(result.groups[own]))
-    known = replace(settings, metrics=metrics) if metrics else None
-    summary = figure_intervals(columns, result.groups[own], known, result.gallery_size) if known else {}
-    return GroupFigures(found.names[place], int(own.sum()), drawn, summary)
-
-
-def _notices(
-    result: DirectionResult, column: str, found: QueryGroups, groups: list[GroupFigures], large: int
-) -> tuple[str, ...]:
-    where, told = f"{result.direction} by {column}:", []
     if missing := int((found.number < 0).sum()):
         told.append(f"{where} {missing:,} of {len(found.number):,} queries have no value there and are in no group.")
     if few := [one for one in groups if one.drawn < FEWEST_IN_GROUP]:
@@ -589,10 +497,13 @@ def _notices(
             f"{where} {named}{rest}: fewer than {FEWEST_IN_GROUP} {result.drawn_by}, so do not rely on these figures; "
             "they are in no gap."
         )
-    if large < 2:
-        many = "no group has" if large == 0 else "only one group has"
+    if len(large) < 2:
+        many = "only one group has" if large else "no group has"
         told.append(f"{where} {many} {FEWEST_IN_GROUP} {result.drawn_by}, so there is no gap to compute.")
-    return tuple(told)
+    if found.against and found.against not in {found.names[place] for place in large}:
+        told.append(f"{where} it is no large group, so nothing is compared with it.")
+    gaps = {str(one): _gap(one, result, found, large, settings) for one in settings.metrics} if len(large) > 1 else {}
+    return ColumnFigures(tuple(groups), {word: gap for word, gap in gaps.items() if gap}, tuple(told))
 
 
 def _gap(
@@ -614,8 +525,11 @@ def _gap(
     order = np.argsort(figures, kind="stable")[:: -1 if metric.higher_is_better else 1]
     best, worst = int(order[0]), int(order[-1])
     names = found.names[large[best]], found.names[large[worst]]
-    gap = abs(figures[best] - figures[worst])
-    bands = _bands(metric, columns, number, result.groups[known], settings)
+    gap, bands = abs(figures[best] - figures[worst]), None
+    if settings.resamples and metric.is_of_means and metric.name != "GeoR":
+        spread = Spread.of(np.sum(list(columns.values()), axis=0), number, result.groups[known])
+        confidence = 1 - (1 - settings.confidence) / len(settings.by)
+        bands = bands_of(spread, settings.resamples, settings.seed, confidence)
     if bands is None:
         return GroupGap(*names, Interval(gap), None, None)
     low, high = bands.ends
@@ -629,17 +543,3 @@ def _gap(
                 differences[f"{name} - {found.against}"] = around(apart, apart - wide, apart + wide, (-most, most))
     p = min(1.0, bands.p * len(settings.by))
     return GroupGap(*names, around(gap, low, high, (0.0, most)), p, bands.chance, differences)
-
-
-def _bands(
-    metric: Metric,
-    columns: dict[str, NDArray[np.float64]],
-    number: NDArray[np.int64],
-    clusters: NDArray[np.int64],
-    settings: EvaluationSettings,
-) -> Bands | None:
-    if not settings.resamples or not metric.is_of_means or metric.name == "GeoR":
-        return None
-    spread = Spread.of(np.sum(list(columns.values()), axis=0), number, clusters)
-    confidence = 1 - (1 - settings.confidence) / len(settings.by)
-    return bands_of(spread, settings.resamples, settings.seed, confidence)

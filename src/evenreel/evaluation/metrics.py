@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-FIRST_RANK = "rank"
-"""The per-query column of the expected rank of the first relevant item."""
+FIRST_RANK = "rank"  # the per-query column of the expected rank of the first relevant item
 
 Cutoff = int | Literal["R"] | None
 PerQuery: TypeAlias = "Mapping[str, NDArray[np.float64]]"
@@ -124,14 +123,10 @@ class Metric:
         return _CUT.get(self.name) or _PLAIN[self.name]
 
     def summary(self, per_query: PerQuery, weights: NDArray[Any] | None = None) -> NDArray[np.float64]:
-        """Compute the metric's figure from values of queries, for each of B weightings, as a bootstrap needs.
+        """Compute the metric's figures (B,) from values of queries, for each of B weightings, as a bootstrap needs.
 
-        Args:
-            per_query: the columns named in `columns`, (n,) each. A query whose value is NaN does not count in it.
-            weights: (B, n), number of times a query counts; None for once each, with B = 1.
-
-        Returns:
-            (B,) figures.
+        `per_query` has the columns named in `columns`, (n,) each; a query whose value is NaN does not count in it. The
+        weights (B, n) say how often a query counts; None for once each, with B = 1.
 
         >>> import numpy as np
         >>> rank = {"rank": np.array([1.0, 2.0, 9.0])}
@@ -205,22 +200,16 @@ def parse_metric(word: str) -> Metric:
     known = f"{_OTHER_NAMES.get(name, name)}{rest}"
     if known in _PLAIN:
         return Metric(known)
-    match = _WORD.fullmatch(known)
-    if match and (metric := _cut_metric(*match.groups())):
-        return metric
+    if match := _WORD.fullmatch(known):
+        short, cut = match.groups()
+        if not (cut == "R" and short != "nDCG") and not (cut is None and short in _NEED_CUTOFF):
+            return Metric(short, "R" if cut == "R" else int(cut) if cut else None)
     near = next((f", {hint}" for form, hint in _NEARLY.items() if re.fullmatch(form, text)), "")
     raise UsageError(
         f"{described(word)} is no metric{near}; there are R@k, P@k and nDCG@k for any whole k from 1, nDCG, nDCG@R, "
         f"{', '.join(_PLAIN)}, and ir_measures computes others, such as RBP, ERR and Bpref, from the files that "
         "--save-run and --save-qrels write."
     )
-
-
-def _cut_metric(name: str, cutoff: str | None) -> Metric | None:
-    """The metric of a word's parts; None where they do not go together."""
-    if (cutoff == "R" and name != "nDCG") or (cutoff is None and name in _NEED_CUTOFF):
-        return None
-    return Metric(name, "R" if cutoff == "R" else int(cutoff) if cutoff else None)
 
 
 def parse_metrics(words: str | Metric | Sequence[str | Metric]) -> tuple[Metric, ...]:

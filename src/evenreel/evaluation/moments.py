@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Literal
@@ -42,21 +42,15 @@ _WORD = re.compile(r"(?:R([1-9]\d{0,2})|(mAP)|nDCG@([1-9]\d{0,2}))@(0\.\d{1,2}|1
 
 @dataclass(frozen=True)
 class MomentMetric:
-    """Metric of moment retrieval or highlight detection; make it with `parse_moment_metric`.
+    """Metric of moment retrieval or highlight detection; make it with `parse_moment_metric`."""
 
-    Attributes:
-        family: `R`, a true window is among the first n; `mAP`; `mIoU`, mean overlap of the first window; `nDCG`;
-            `Rank`, the mean rank of the windows of those who agree best is at most n (DiDeMo); `HL-mAP` and `HIT@1` of
-            highlights.
-        threshold: least overlap (IoU) with a true window; None where there is none, and for the mean over 0.5 to 0.95.
-        first: number of first windows that count; 0 for no limit.
-        level: least rating of a highlight, a key of `LEVELS`; empty for other metrics.
-    """
-
+    # `R`, a true window is among the first n; `mAP`; `mIoU`, mean overlap of the first window; `nDCG`; `Rank`, the mean
+    # rank of the windows of those who agree best is at most n (DiDeMo); `HL-mAP` and `HIT@1` of highlights
     family: Family
+    # least overlap (IoU) with a true window; None where there is none, and for the mean over 0.5 to 0.95
     threshold: float | None = None
-    first: int = 0
-    level: str = ""
+    first: int = 0  # number of first windows that count; 0 for no limit
+    level: str = ""  # least rating of a highlight, a key of `LEVELS`; empty for other metrics
 
     def __str__(self) -> str:
         if self.level:
@@ -229,8 +223,7 @@ WINDOWS, AGREEING, RATINGS = "windows", "agreeing", "ratings"
 """Columns of captions: true windows (list of [start, end] in seconds of the clip); where these are answers of several
 people about one moment, how many of them count, those that agree best with a prediction; ratings of the stretches of
 the clip (list over stretches of a list over raters, 0 to 4)."""
-SLACK_S = 1.0
-"""By how many seconds a window may end after its clip: annotations are rounded."""
+SLACK_S = 1.0  # by how many seconds a window may end after its clip: annotations are rounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,38 +290,36 @@ def moment_truth(corpus: CorpusLike) -> MomentTruth:
             f"Moments are measured by the captions' column {WINDOWS!r}, a list of [start, end] in seconds of the clip, "
             "which this corpus does not have."
         )
-    durations = _durations(corpus)
+    length = pl.col("end_s") - pl.col("start_s").fill_null(0.0)
+    if "duration_s" in corpus.clips.columns:
+        length = pl.coalesce(length, "duration_s")
+    known = corpus.clips.select("clip_id", length.alias("s")).drop_nulls("s")
+    durations: dict[str, float] = dict(known.iter_rows())
     if not has_windows(corpus):
         raise CorpusError(f"No caption of this corpus has a window in its column {WINDOWS!r}.")
     asked = captions.filter(pl.col(WINDOWS).list.len() > 0)
-    windows = []
-    for name, clip, rows in asked.select("caption_id", "clip_id", WINDOWS).iter_rows():
-        windows.append(_checked(rows, name, durations.get(clip, np.nan)))
+    windows = [
+        _checked(rows, name, durations.get(clip, np.nan))
+        for name, clip, rows in asked.select("caption_id", "clip_id", WINDOWS).iter_rows()
+    ]
     ratings = captions.select("caption_id", RATINGS).iter_rows() if RATINGS in captions.columns else ()
     return MomentTruth(
         tuple(asked["caption_id"]),
         tuple(asked["clip_id"]),
         tuple(windows),
-        _agreeing(asked),
+        asked[AGREEING].fill_null(0).to_numpy().astype(np.int64)
+        if AGREEING in asked.columns
+        else np.zeros(asked.height, np.int64),
         np.array([durations.get(clip, np.nan) for clip in asked["clip_id"]]),
         {name: np.array(rows, np.float64) for name, rows in ratings if rows},
     )
 
 
-def _agreeing(asked: pl.DataFrame) -> NDArray[np.int64]:
-    """(Q,) how many people's windows count; 0 where windows are moments."""
-    if AGREEING not in asked.columns:
-        return np.zeros(asked.height, np.int64)
-    return asked[AGREEING].fill_null(0).to_numpy().astype(np.int64)
-
-
 def _checked(rows: Sequence[Sequence[float]], name: str, duration_s: float) -> Windows:
     """Windows of a query, which lie in its clip."""
-    if any(len(row) != 2 for row in rows):
-        raise CorpusError(
-            f"Caption {name!r} has a window of {next(len(row) for row in rows if len(row) != 2)} numbers; give "
-            "[start, end]."
-        )
+    for row in rows:
+        if len(row) != 2:
+            raise CorpusError(f"Caption {name!r} has a window of {len(row)} numbers; give [start, end].")
     windows = np.array(rows, np.float64)
     wrong = ~np.isfinite(windows).all(1) | (windows[:, 1] <= windows[:, 0]) | (windows[:, 0] < 0)
     if wrong.any():
@@ -342,15 +333,6 @@ def _checked(rows: Sequence[Sequence[float]], name: str, duration_s: float) -> W
             f"Caption {name!r} has a window that ends at {end:g} s, but its clip is {duration_s:g} s long."
         )
     return windows
-
-
-def _durations(corpus: Corpus) -> dict[str, float]:
-    """Seconds of each clip that are known."""
-    known = corpus.clips
-    length = pl.col("end_s") - pl.col("start_s").fill_null(0.0)
-    if "duration_s" in known.columns:
-        length = pl.coalesce(length, "duration_s")
-    return {name: value for name, value in known.select("clip_id", length.alias("s")).iter_rows() if value is not None}
 
 
 RankedWindows = NDArray[np.float64]
@@ -394,7 +376,9 @@ def load_predictions(path: str | PathLike[str]) -> MomentPredictions:
     clips: dict[str, tuple[str, ...]] = {}
     try:
         for where, entry in json_lines(path):
-            name = _id_of(entry, where)
+            name = next((str(entry[key]) for key in _IDS if entry.get(key) is not None), None)
+            if name is None:
+                raise ScoresError(f"{where} has no id of a query; give one of {', '.join(_IDS)}.")
             if name in windows:
                 raise ScoresError(f"{where} answers query {name!r} again; a query has one line.")
             windows[name], named = _ranked(entry.get(_WINDOWS), f"{where} query {name!r},")
@@ -412,13 +396,6 @@ def load_predictions(path: str | PathLike[str]) -> MomentPredictions:
             f"{path} says of some windows which clip they are in, not of those of query {plain[0]!r}; say it of all."
         )
     return MomentPredictions(windows, ratings, clips)
-
-
-def _id_of(entry: Mapping[str, Any], where: str) -> str:
-    for key in _IDS:
-        if entry.get(key) is not None:
-            return str(entry[key])
-    raise ScoresError(f"{where} has no id of a query; give one of {', '.join(_IDS)}.")
 
 
 def _ranked(rows: Any, where: str) -> tuple[RankedWindows, tuple[str, ...]]:
@@ -528,7 +505,11 @@ def evaluate_moments(
     metrics = [parse_moment_metric(word) for word in settings.metrics or _default_words(predictions, truth)]
     values: dict[MomentMetric, list[float]] = {metric: [] for metric in metrics}
     for name, clip, true, agreeing in zip(truth.query_ids, truth.clip_ids, truth.windows, truth.agreeing, strict=True):
-        query = _Query(_in_clip(predictions, name, clip), true, int(agreeing), settings.windows)
+        predicted = predictions.windows.get(name, np.empty((0, 2)))
+        if name in predictions.clips:  # windows in other clips overlap with nothing
+            own = np.array([one == clip for one in predictions.clips[name]])
+            predicted = np.where(own[:, None], predicted, -1.0)
+        query = _Query(predicted, true, int(agreeing), settings.windows)
         ratings = truth.ratings.get(name), predictions.ratings.get(name)
         for metric in metrics:
             values[metric].append(_highlight(metric, *ratings) if metric.of_highlights else query.value(metric))
@@ -544,14 +525,6 @@ def evaluate_moments(
     return MomentEvaluation(
         truth.query_ids, truth.clip_ids, per_query, summary, settings.confidence, notices, bool(predictions.clips)
     )
-
-
-def _in_clip(predictions: MomentPredictions, query: str, clip: str) -> RankedWindows:
-    """A query's predicted windows, those in other clips than its own empty, so that they overlap with nothing."""
-    windows = predictions.windows.get(query, np.empty((0, 2)))
-    if query not in predictions.clips:
-        return windows
-    return np.where(np.array([one == clip for one in predictions.clips[query]])[:, None], windows, -1.0)
 
 
 class _Query:
@@ -574,28 +547,21 @@ class _Query:
             assert metric.threshold is not None
             return float((self._shared[: metric.first] >= metric.threshold).any())
         if metric.family == "Rank":
-            return float(self._rank() <= metric.first)
+            # Those who agree best; infinite where one of their windows is not among the predicted.
+            ranks = np.where(self._same.any(0), self._same.argmax(0) + 1.0, np.inf) if len(self._same) else [np.inf]
+            return float(np.sort(ranks)[: self._people or 1].mean() <= metric.first)
         if metric.family == "nDCG":
-            return self._gain(metric)
+            assert metric.threshold is not None  # the gain of windows that find a true one, of its best possible value
+            hits = found_windows(self._shared[: metric.first], metric.threshold)
+            discounts = 1 / np.log2(np.arange(2, metric.first + 2))
+            best = discounts[: min(metric.first, self._shared.shape[1])].sum()
+            return float((hits * discounts[: len(hits)]).sum() / best)
         thresholds = THRESHOLDS if metric.threshold is None else (metric.threshold,)
         return float(np.mean([self._precision(threshold) for threshold in thresholds]))
 
     def _precision(self, threshold: float) -> float:
         shared = self._shared[: self._most]
         return average_precision(found_windows(shared, threshold), shared.shape[1])
-
-    def _rank(self) -> float:
-        """Mean rank of the windows of those who agree best; infinite where one of these is not among the predicted."""
-        ranks = np.where(self._same.any(0), self._same.argmax(0) + 1.0, np.inf) if len(self._same) else [np.inf]
-        return float(np.sort(ranks)[: self._people or 1].mean())
-
-    def _gain(self, metric: MomentMetric) -> float:
-        """Discounted gain of the windows that find a true one, of its best possible value."""
-        assert metric.threshold is not None
-        hits = found_windows(self._shared[: metric.first], metric.threshold)
-        discounts = 1 / np.log2(np.arange(2, metric.first + 2))
-        best = discounts[: min(metric.first, self._shared.shape[1])].sum()
-        return float((hits * discounts[: len(hits)]).sum() / best)
 
 
 def _highlight(metric: MomentMetric, rated: NDArray[np.float64] | None, scores: NDArray[np.float64] | None) -> float:
@@ -622,7 +588,7 @@ def _default_words(predictions: MomentPredictions, truth: MomentTruth) -> tuple[
 
 
 def _misfits(predictions: MomentPredictions, truth: MomentTruth, settings: MomentSettings) -> tuple[str, ...]:
-    """Sentences on queries without predictions, and on windows that are hardly in seconds."""
+    """Sentences on queries without predictions, and on windows whose times are hardly seconds of their clips."""
     asked = set(truth.query_ids)
     unknown = [name for name in predictions.windows if name not in asked]
     if unknown:
@@ -643,17 +609,14 @@ def _misfits(predictions: MomentPredictions, truth: MomentTruth, settings: Momen
             "give an empty list of windows for each, or accept that with partial."
         )
     told = [f"{len(missing):,} queries have no prediction and find nothing"] if missing else []
-    return (*told, *_odd_times(predictions, truth))
-
-
-def _odd_times(predictions: MomentPredictions, truth: MomentTruth) -> Iterator[str]:
-    """Sentences on windows whose times are hardly seconds of their clips."""
     length = dict(zip(truth.clip_ids, truth.durations, strict=True))
     own = dict(zip(truth.query_ids, truth.clip_ids, strict=True))
     given = {name: windows for name, windows in predictions.windows.items() if len(windows)}
     last = max((windows.max() for windows in given.values()), default=np.inf)
     if last <= 1 < max(windows.max() for windows in truth.windows):
-        yield "all predicted windows end within the first second, as shares of a clip do; seconds of the clip are read"
+        told.append(
+            "all predicted windows end within the first second, as shares of a clip do; seconds of the clip are read"
+        )
     beyond = [
         f"{start:g} to {end:g} s of the {length[clip]:g} s of {clip!r} for query {name!r}"
         for name, windows in given.items()
@@ -661,26 +624,21 @@ def _odd_times(predictions: MomentPredictions, truth: MomentTruth) -> Iterator[s
         if start < 0 or end > length.get(clip, np.nan) + SLACK_S
     ]
     if beyond:
-        yield f"{count(len(beyond), 'predicted window')} not within the clip, such as {beyond[0]}; are they in seconds?"
+        told.append(
+            f"{count(len(beyond), 'predicted window')} not within the clip, such as {beyond[0]}; are they in seconds?"
+        )
+    return tuple(told)
 
 
 @dataclass(frozen=True)
 class MomentDifference:
-    """Difference between a system and the first one in a metric of moments.
+    """Difference between a system and the first one in a metric of moments."""
 
-    Attributes:
-        system: name of the system.
-        metric: name of the metric.
-        interval: difference in percentage points, with its interval.
-        p_wilcoxon: p value of Wilcoxon's signed ranks over clips.
-        p_holm: the same, adjusted for the number of systems compared.
-    """
-
-    system: str
-    metric: str
-    interval: Interval
-    p_wilcoxon: float
-    p_holm: float
+    system: str  # name of the system
+    metric: str  # name of the metric
+    interval: Interval  # difference in percentage points, with its interval
+    p_wilcoxon: float  # p value of Wilcoxon's signed ranks over clips
+    p_holm: float  # the same, adjusted for the number of systems compared
 
 
 def compare_moments(systems: Mapping[str, MomentEvaluation], confidence: float = 0.95) -> list[MomentDifference]:
@@ -716,17 +674,9 @@ def compare_moments(systems: Mapping[str, MomentEvaluation], confidence: float =
     return found
 
 
-STEPS = 20
-"""Shares of a clip at which windows of the position prior begin and end: every twentieth."""
-FEW = 100
-"""Different windows, at most, that annotators chose among."""
+STEPS = 20  # shares of a clip at which windows of the position prior begin and end: every twentieth
+FEW = 100  # different windows, at most, that annotators chose among
 WHOLE, PRIOR, FIXED = "the whole clip", "the best position", "the first half"
-
-
-def whole_clips(truth: MomentTruth) -> MomentPredictions:
-    """Predict the whole clip for every query, up to its last true second where its length is not known."""
-    ends = _ends(truth)
-    return MomentPredictions({name: np.array([[0.0, end]]) for name, end in zip(truth.query_ids, ends, strict=True)})
 
 
 def best_positions(truth: MomentTruth, learned: MomentTruth | None) -> MomentPredictions:
@@ -740,34 +690,36 @@ def best_positions(truth: MomentTruth, learned: MomentTruth | None) -> MomentPre
         truth: queries to answer.
         learned: annotations of the training split to learn from; None predicts the first half of a clip.
     """
+    shares = np.array([[0.0, 0.5]])
     if learned is not None:
         chosen, counts = np.unique(np.concatenate(learned.windows), axis=0, return_counts=True)
         if len(chosen) <= FEW:
             ranked = chosen[np.argsort(-counts, kind="stable")]
             return MomentPredictions(dict.fromkeys(truth.query_ids, ranked))
-    shares = np.array([[0.0, 0.5]]) if learned is None else _ranked_shares(learned)
-    ends = _ends(truth)
-    return MomentPredictions({name: shares * end for name, end in zip(truth.query_ids, ends, strict=True)})
+        edges = np.arange(STEPS + 1) / STEPS
+        candidates = np.array([[start, end] for start in edges for end in edges if end > start])
+        answered = np.zeros(len(candidates))
+        for windows, end in zip(learned.windows, _ends(learned), strict=True):
+            shared = overlaps(candidates, windows / end).max(1)
+            answered += (shared >= 0.5) + shared / (
+                1 + len(learned.windows)
+            )  # of those that answer as many, the closer
+        shares = candidates[np.argsort(-answered, kind="stable")[:10]]
+    return MomentPredictions({name: shares * end for name, end in zip(truth.query_ids, _ends(truth), strict=True)})
 
 
 def blind_predictions(truth: MomentTruth, learned: MomentTruth | None = None) -> dict[str, MomentPredictions]:
-    """Return the predictions of both baselines that look at no video, by name: whole clip, and best position.
-
-    Args:
-        truth: queries to answer.
-        learned: annotations of training for the best position; None for the first half of a clip.
-    """
+    """Return the predictions of both baselines that look at no video, by name: whole clip, and best position."""
     position = f"{PRIOR} of the training annotations" if learned else f"{FIXED} of the clip"
-    return {WHOLE: whole_clips(truth), position: best_positions(truth, learned)}
+    ends = zip(truth.query_ids, _ends(truth), strict=True)
+    whole = MomentPredictions({name: np.array([[0.0, end]]) for name, end in ends})
+    return {WHOLE: whole, position: best_positions(truth, learned)}
 
 
 def clips_alone(predictions: MomentPredictions, truth: MomentTruth) -> MomentPredictions:
     """Replace predicted windows by the whole of their clips, in the same order: what a system finds without moments.
 
-    Args:
-        predictions: windows in all clips.
-        truth: queries; a clip that none of them is about, of unknown length, ends where the last window predicted in it
-            ends.
+    A clip of unknown length, which no query is about, ends where the last window predicted in it ends.
     """
     ends = dict(zip(truth.clip_ids, _ends(truth), strict=True))
     windows, clips = {}, {}
@@ -776,17 +728,6 @@ def clips_alone(predictions: MomentPredictions, truth: MomentTruth) -> MomentPre
         clips[query] = tuple(dict.fromkeys(named))
         windows[query] = np.array([[0.0, ends.get(clip, last[clip])] for clip in clips[query]])
     return MomentPredictions(dict.fromkeys(predictions.windows, np.empty((0, 2))) | windows, clips=clips)
-
-
-def _ranked_shares(learned: MomentTruth, most: int = 10) -> NDArray[np.float64]:
-    """(M, 2) windows as shares of a clip, those that answer the most queries first."""
-    edges = np.arange(STEPS + 1) / STEPS
-    candidates = np.array([[start, end] for start in edges for end in edges if end > start])
-    answered = np.zeros(len(candidates))
-    for windows, end in zip(learned.windows, _ends(learned), strict=True):
-        shared = overlaps(candidates, windows / end).max(1)
-        answered += (shared >= 0.5) + shared / (1 + len(learned.windows))  # of those that answer as many, the closer
-    return candidates[np.argsort(-answered, kind="stable")[:most]]
 
 
 def _ends(truth: MomentTruth) -> NDArray[np.float64]:

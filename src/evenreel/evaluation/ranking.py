@@ -28,7 +28,7 @@ from scipy.special import digamma
 from evenreel.arrays import CACHED_BYTES, SCORE_BYTES, Column, Indices, slices
 from evenreel.config import check_scores, described, usable_cores
 from evenreel.corpus.relevance import ClassRelevance, GradedPairs, Relevance, RelevantPairs
-from evenreel.errors import ScoresError, UsageError
+from evenreel.errors import ScoresError
 from evenreel.evaluation.metrics import FIRST_RANK, Cutoff, EvaluationSettings, Metric, Ties
 from evenreel.progress import Progress
 from evenreel.types import ScoreBlocks, ScoreNotes, Scores
@@ -37,12 +37,8 @@ from evenreel.types import ScoreBlocks, ScoreNotes, Scores
 def as_table(values: Any, what: str = "The scores") -> NDArray[Any]:
     """Convert lists, tables and tensors to arrays; a tensor may be on any device, need gradients or be bfloat16.
 
-    Args:
-        values: numbers in any of these forms; they are copied only where their form asks for it.
-        what: name of the values, in the plural, for messages.
-
-    Raises:
-        ScoresError: they are sparse, masked, or nothing that numpy makes an array of.
+    They are copied only where their form asks for it. Sparse and masked ones, and what numpy makes no array of, are
+    refused, called `what` there.
     """
     if values is None:
         raise ScoresError(f"The table of {what.removeprefix('The ')} is None; give an array of numbers with two axes.")
@@ -62,15 +58,7 @@ def as_table(values: Any, what: str = "The scores") -> NDArray[Any]:
 
 
 def unmasked(values: Any, what: str) -> NDArray[Any]:
-    """Convert values to a plain array; masked values are refused, since a plain array would show what the mask hides.
-
-    Args:
-        values: an array, or what numpy makes one of.
-        what: name of the values, in the plural, for the message.
-
-    Raises:
-        ScoresError: a value is masked.
-    """
+    """Convert values to a plain array; masked ones are refused, since a plain array would show what the mask hides."""
     masked = int(np.ma.getmaskarray(values).sum()) if isinstance(values, np.ma.MaskedArray) else 0
     if masked:
         raise ScoresError(
@@ -83,14 +71,8 @@ def unmasked(values: Any, what: str) -> NDArray[Any]:
 class CheckedScores:
     """Scores of any system; each block read is checked to have the right shape and numbers that can be ranked.
 
-    Half precision becomes single precision, with which numpy is faster.
-
-    Args:
-        scores: scores of any system.
-        progress: called with the share of captions up to the end of the last block.
-
-    Attributes:
-        infinite: caption and video of the first score that was plus infinity; None while none has been read.
+    Half precision becomes single precision, with which numpy is faster. `infinite` is the caption and video of the
+    first score that was plus infinity; `progress` is called with the share of captions up to the end of a block.
     """
 
     def __init__(self, scores: ScoreBlocks, progress: Progress | None = None) -> None:
@@ -117,7 +99,10 @@ class CheckedScores:
                 f"The scores of captions {captions.start} to {captions.stop - 1} and videos {videos.start} to "
                 f"{videos.stop - 1} have the shape {values.shape}; it must be {wanted}, a caption a row."
             )
-        values = _rankable(values)
+        if values.dtype.kind not in "fiub":
+            raise ScoresError(f"The scores are of type {values.dtype}; they must be whole or floating-point numbers.")
+        if values.dtype in (np.float16, np.bool_):
+            values = values.astype(np.float32 if values.dtype == np.float16 else np.uint8)
         highest = values.max() if values.size else 0  # NaN where any is
         if not np.isfinite(highest) and not np.isneginf(highest):
             row, column = np.argwhere(np.isnan(values) if np.isnan(highest) else np.isposinf(values))[0]
@@ -147,16 +132,6 @@ def as_blocks(scores: ScoreBlocks) -> ScoreBlocks:
     return replace(scores, values=table)
 
 
-def _rankable(values: NDArray[Any]) -> NDArray[Any]:
-    if values.dtype == np.float16:
-        return values.astype(np.float32)
-    if values.dtype == np.bool_:
-        return values.astype(np.uint8)
-    if values.dtype.kind not in "fiu":
-        raise ScoresError(f"The scores are of type {values.dtype}; they must be whole or floating-point numbers.")
-    return values
-
-
 def aligned(scores: ScoreBlocks, like: ScoreBlocks) -> ScoreBlocks:
     """Reorder scores to the captions and videos of other scores (`like`); further ones are left out.
 
@@ -176,37 +151,31 @@ class _Moved:
         self.about: ScoreNotes = scores.about
         every = slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids))
         self._values = np.asarray(scores.values if isinstance(scores, Scores) else scores.block(*every))
-        self._rows = _places(scores.caption_ids, like.caption_ids, "caption")
-        self._columns = _places(scores.video_ids, like.video_ids, "clip")
+        sides = ((scores.caption_ids, like.caption_ids, "caption"), (scores.video_ids, like.video_ids, "clip"))
+        self._rows, self._columns = (self._places(*side) for side in sides)
+
+    @staticmethod
+    def _places(there: Sequence[str], wanted: Sequence[str], what: str) -> NDArray[np.int64]:
+        place = {one: number for number, one in enumerate(there)}
+        missing = [one for one in wanted if one not in place]
+        if missing:
+            raise ScoresError(
+                f"Scores lack {len(missing):,} of {len(wanted):,} {what}s of those that they go with, {missing[0]!r} "
+                "for example; both must be of the same split."
+            )
+        return np.array([place[one] for one in wanted], np.int64)
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
         return unmasked(self._values[np.ix_(self._rows[captions], self._columns[videos])], "The scores")
 
 
-def _places(there: Sequence[str], wanted: Sequence[str], what: str) -> NDArray[np.int64]:
-    place = {one: number for number, one in enumerate(there)}
-    missing = [one for one in wanted if one not in place]
-    if missing:
-        raise ScoresError(
-            f"Scores lack {len(missing):,} of {len(wanted):,} {what}s of those that they go with, {missing[0]!r} for "
-            "example; both must be of the same split."
-        )
-    return np.array([place[one] for one in wanted], np.int64)
-
-
 @dataclass(frozen=True, eq=False)
 class CaptionGroups:
-    """Q captions in G groups, one group for each clip.
+    """Q captions in G groups, one group for each clip."""
 
-    Attributes:
-        clip_ids: G ids, in the order of their first captions.
-        order: (Q,) indices of the captions, those of a group side by side.
-        starts: (G,) index in `order` at which each group begins.
-    """
-
-    clip_ids: Sequence[str]
-    order: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    clip_ids: Sequence[str]  # G ids, in the order of their first captions
+    order: NDArray[np.int64]  # (Q,) indices of the captions, those of a group side by side
+    starts: NDArray[np.int64]  # (G,) index in `order` at which each group begins
 
     @classmethod
     def of(cls, clip_ids: Sequence[str]) -> CaptionGroups:
@@ -226,93 +195,54 @@ class CaptionGroups:
         return np.asarray(np.maximum.reduceat(values[self.order], self.starts, axis=0))
 
 
-@dataclass(frozen=True, eq=False)
 class GroupedScores:
-    """Scores (G, V) of groups of captions with videos, each that of the best caption; implements `ScoreBlocks`."""
+    """Scores (G, V) of groups of captions with videos, each that of the best caption; implements `ScoreBlocks`.
 
-    scores: ScoreBlocks
-    groups: CaptionGroups
-
-    @property
-    def caption_ids(self) -> Sequence[str]:
-        """Ids of the rows: the clip of each group of captions."""
-        return self.groups.clip_ids
-
-    @property
-    def video_ids(self) -> Sequence[str]:
-        """Ids of the columns, the videos."""
-        return self.scores.video_ids
-
-    @property
-    def about(self) -> ScoreNotes:
-        """Notes of the captions' scores."""
-        return self.scores.about
-
-    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        """Return the scores (g, v) of some groups and videos; the scores of every caption of these groups are read."""
-        return self.groups.best(self.scores.block(slice(0, len(self.groups.order)), videos))[captions]
-
-
-class GivenRelevance:
-    """Degrees of relevance (Q, V) from a table in memory; implements `Relevance`.
-
-    Raises:
-        UsageError: the table has other values than numbers from 0 to 1.
+    The scores of every caption are read for any block.
     """
 
-    def __init__(self, table: NDArray[Any]) -> None:
-        if table.ndim != 2 or table.dtype.kind not in "fiub":
-            raise UsageError(
-                f"The relevance is an array of {table.dtype} with the shape {table.shape}; it must be numbers, a "
-                "caption a row and a video a column."
-            )
-        if table.size and not (table.min() >= 0 and table.max() <= 1):  # NaN too
-            raise UsageError(
-                f"Degrees of relevance lie between 0 and 1; these range from {table.min()} to {table.max()}."
-            )
-        self._table = table
+    def __init__(self, scores: ScoreBlocks, groups: CaptionGroups) -> None:
+        self._scores, self._groups = scores, groups
+        self.caption_ids: Sequence[str] = groups.clip_ids
+        self.video_ids: Sequence[str] = scores.video_ids
+        self.about: ScoreNotes = scores.about
+        self.captions = len(groups.order)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of captions and videos, (Q, V)."""
-        rows, columns = self._table.shape
-        return rows, columns
-
-    def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
-        """Return the relevance (q, v) of some captions and videos."""
-        return self._table[captions, videos].astype(np.float64)
+    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
+        """Return the scores (g, v) of some groups and videos."""
+        return self._groups.best(self._scores.block(slice(0, self.captions), videos))[captions]
 
 
-@dataclass(frozen=True, eq=False)
-class GroupedRelevance:
+class _GroupedRelevance:
     """Relevance (G, V) of groups of captions, the highest among a group's captions; implements `Relevance`."""
 
-    relevance: Relevance
-    groups: CaptionGroups
+    def __init__(self, relevance: Relevance, groups: CaptionGroups) -> None:
+        self._relevance, self._groups = relevance, groups
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of groups and videos, (G, V)."""
-        return len(self.groups.starts), self.relevance.shape[1]
+        return len(self._groups.starts), self._relevance.shape[1]
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float64]:
-        """Return the relevance (g, v) of some groups of captions and videos."""
-        return self.groups.best(self.relevance.block(slice(0, len(self.groups.order)), videos))[captions]
+        return self._groups.best(self._relevance.block(slice(0, len(self._groups.order)), videos))[captions]
+
+
+def group_relevance(relevance: Relevance, groups: CaptionGroups) -> Relevance:
+    """Return the relevance of groups of captions, the highest among a group's; 0-or-1 relevance stays so."""
+    if not isinstance(relevance, RelevantPairs):
+        return _GroupedRelevance(relevance, groups)
+    ends = np.append(groups.starts, len(groups.order))
+    members = sparse.csr_array((np.ones(len(groups.order), np.int64), groups.order, ends))
+    return RelevantPairs((members @ relevance.matrix.astype(np.int64)).astype(np.bool_))
 
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """Relevant items of a band of b queries: each pair with a degree of relevance above 0, query by query.
+    """Relevant items of a band of b queries: each pair with a degree of relevance above 0, query by query."""
 
-    Attributes:
-        query: (m,) index of the query in the band, ascending.
-        item: (m,) index of the item in the gallery.
-        degree: (m,) degree of relevance, above 0 and at most 1.
-    """
-
-    query: NDArray[np.int64]
-    item: NDArray[np.int64]
-    degree: NDArray[np.float64]
+    query: NDArray[np.int64]  # (m,) index of the query in the band, ascending
+    item: NDArray[np.int64]  # (m,) index of the item in the gallery
+    degree: NDArray[np.float64]  # (m,) degree of relevance, above 0 and at most 1
 
     def where(self, kept: NDArray[Any]) -> Items:
         """Select some of the pairs of query and relevant item, by a mask (m,) or by indices."""
@@ -321,16 +251,11 @@ class Items:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Scores and relevance of one direction of search: queries (rows) that are ranked against a gallery (columns).
+    """Scores and relevance of one direction of search: queries (rows) that are ranked against a gallery (columns)."""
 
-    Attributes:
-        scores, relevance: scores and relevance of captions (rows) and videos (columns).
-        turned: whether videos are the queries and captions the gallery.
-    """
-
-    scores: ScoreBlocks
+    scores: ScoreBlocks  # scores and relevance of captions (rows) and videos (columns)
     relevance: Relevance
-    turned: bool
+    turned: bool  # whether videos are the queries and captions the gallery
 
     @property
     def query_ids(self) -> Sequence[str]:
@@ -355,7 +280,7 @@ class Search:
     @property
     def row_scores(self) -> int:
         """Number of scores that are read for one query: more than the gallery has items where captions are grouped."""
-        return len(self.scores.groups.order) if isinstance(self.scores, GroupedScores) else self.gallery_size
+        return self.scores.captions if isinstance(self.scores, GroupedScores) else self.gallery_size
 
     def read(self, queries: slice) -> NDArray[Any]:
         """Read the (b, gallery) scores of some queries."""
@@ -364,15 +289,24 @@ class Search:
 
     def items(self, queries: slice) -> Items:
         """Return the relevant items of some queries."""
-        if self._pairs is not None:
-            return _of_sparse(self._pairs[queries])
         everything = slice(0, self.gallery_size)
         block = (everything, queries) if self.turned else (queries, everything)
-        if isinstance(self.relevance, (ClassRelevance, GradedPairs)):
-            degrees = self.relevance.above_zero(*block)
-            return _of_sparse(sparse.csr_array(degrees.T) if self.turned else degrees)
+        if self._pairs is not None or isinstance(self.relevance, (ClassRelevance, GradedPairs)):
+            if self._pairs is not None:
+                degrees = self._pairs[queries]
+            else:
+                degrees = self.relevance.above_zero(*block)  # type: ignore[attr-defined]
+                degrees = sparse.csr_array(degrees.T) if self.turned else degrees
+            query = np.repeat(np.arange(degrees.shape[0]), np.diff(degrees.indptr))
+            return Items(query, degrees.indices.astype(np.int64), degrees.data.astype(np.float64))
         table = self.relevance.block(*block)
-        return _of_table(table.T if self.turned else table)
+        table = table.T if self.turned else table
+        lowest, highest = table.min(), table.max()
+        if not (lowest >= 0 and highest <= 1):  # NaN too
+            raise ScoresError(f"Degrees of relevance lie between 0 and 1; these range from {lowest} to {highest}.")
+        # numpy finds the places that are set in one long row of booleans far faster than in a table of numbers.
+        query, item = np.divmod(np.flatnonzero(np.ascontiguousarray(table > 0)), table.shape[1])
+        return Items(query, item, table[query, item])
 
     @cached_property
     def _pairs(self) -> sparse.csr_array | None:
@@ -386,38 +320,8 @@ class Search:
         return turned
 
 
-def _of_sparse(degrees: sparse.csr_array) -> Items:
-    query = np.repeat(np.arange(degrees.shape[0]), np.diff(degrees.indptr))
-    return Items(query, degrees.indices.astype(np.int64), degrees.data.astype(np.float64))
-
-
-def _of_table(degrees: NDArray[np.float64]) -> Items:
-    lowest, highest = degrees.min(), degrees.max()
-    if not (lowest >= 0 and highest <= 1):  # NaN too
-        raise ScoresError(f"Degrees of relevance lie between 0 and 1; these range from {lowest} to {highest}.")
-    # numpy finds the places that are set in one long row of booleans far faster than in a table of numbers.
-    places = np.flatnonzero(np.ascontiguousarray(degrees > 0))
-    query, item = np.divmod(places, degrees.shape[1])
-    return Items(query, item, degrees[query, item])
-
-
-def group_relevance(relevance: Relevance, groups: CaptionGroups) -> Relevance:
-    """Return the relevance of groups of captions, the highest among a group's; 0-or-1 relevance stays so."""
-    if not isinstance(relevance, RelevantPairs):
-        return GroupedRelevance(relevance, groups)
-    ends = np.append(groups.starts, len(groups.order))
-    members = sparse.csr_array((np.ones(len(groups.order), np.int64), groups.order, ends))
-    return RelevantPairs((members @ relevance.matrix.astype(np.int64)).astype(np.bool_))
-
-
 def mean_of(group: NDArray[np.int64], values: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
-    """Compute the mean value of each group, leaving out NaN: (groups,); NaN for a group without values.
-
-    Args:
-        group: (m,) group of each value, from 0.
-        values: (m,) values.
-        groups: number of groups.
-    """
+    """Compute the mean (groups,) of values (m,) by their group (m,), from 0, leaving out NaN; NaN without values."""
     known = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
         sums = np.bincount(group[known], values[known], minlength=groups)
@@ -429,24 +333,16 @@ class Places:
     """Stretches of equal scores that hold relevant items, best first, query by query.
 
     A stretch takes the places `above` + 1 to `above` + `size` of its query's ranking, its items in random order.
-
-    Attributes:
-        queries: b, number of queries.
-        query: (s,) query of each stretch, ascending.
-        above: (s,) items of the query with a higher score, ascending within a query.
-        size: (s,) items in the stretch, relevant or not.
-        strict: (s,) items of full relevance (degree 1).
-        degrees: (s,) sum of the degrees of relevance in the stretch.
-        retrieved: (s,) False where the score is minus infinity: such items have places, since a rank must exist, but
-            count as not found.
     """
 
-    queries: int
-    query: Indices
-    above: Indices
-    size: Indices
-    strict: Indices
-    degrees: NDArray[np.float64]
+    queries: int  # b, number of queries
+    query: Indices  # (s,) query of each stretch, ascending
+    above: Indices  # (s,) items of the query with a higher score, ascending within a query
+    size: Indices  # (s,) items in the stretch, relevant or not
+    strict: Indices  # (s,) items of full relevance (degree 1)
+    degrees: NDArray[np.float64]  # (s,) sum of the degrees of relevance in the stretch
+    # (s,) False where the score is minus infinity: such items have places, since a rank must exist, but count as not
+    # found
     retrieved: NDArray[np.bool_]
 
     @property
@@ -501,12 +397,7 @@ def _above_and_equal(scores: NDArray[Any], query: Indices, values: NDArray[Any])
     """Count, for each item, the gallery's scores above it and equal to it, itself among them."""
     if ((query[1:] == query[:-1]) & (values[1:] != values[:-1])).any():
         return _looked_up(scores, query, values)
-    return _counted(scores, query, values)
-
-
-def _counted(scores: NDArray[Any], query: Indices, values: NDArray[Any]) -> tuple[Indices, Indices]:
-    """One score a query: comparing it with all is cheaper than any sort."""
-    level = np.zeros((len(scores), 1), scores.dtype)
+    level = np.zeros((len(scores), 1), scores.dtype)  # one score a query: comparing it with all is cheaper than a sort
     level[query, 0] = values
     return (scores > level).sum(axis=1)[query], (scores == level).sum(axis=1)[query]
 
@@ -560,21 +451,13 @@ def _break_ties(each: Places, ties: Ties) -> Places:
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """First relevant items of h rankings, as counts of items above them and of items with the same score.
+    """First relevant items of h rankings, as counts of items above them and of items with the same score."""
 
-    Attributes:
-        query: (h,) index of the query.
-        above: (h,) number of items with a higher score.
-        others: (h,) number of irrelevant items with the same score.
-        relevant: (h,) number of relevant items with that score.
-        retrieved: (h,) False where that score is minus infinity: a rank exists, but nothing is found.
-    """
-
-    query: Indices
-    above: Indices
-    others: Indices
-    relevant: Indices
-    retrieved: NDArray[np.bool_]
+    query: Indices  # (h,) index of the query
+    above: Indices  # (h,) number of items with a higher score
+    others: Indices  # (h,) number of irrelevant items with the same score
+    relevant: Indices  # (h,) number of relevant items with that score
+    retrieved: NDArray[np.bool_]  # (h,) False where that score is minus infinity: a rank exists, but nothing is found
 
     def chance(self, k: int) -> Column:
         """Compute the probability (h,) that a relevant item is among the first k, ties being broken at random."""
@@ -682,15 +565,10 @@ def _mean_reciprocal(above: int, others: int, relevant: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Discounts:
-    """Discounts by place in a ranking, and their sums, for a gallery of n items.
+    """Discounts by place in a ranking, and their sums, for a gallery of n items."""
 
-    Attributes:
-        each: (n + 1,) discount of the places 1 to n, then 0.
-        sums: (n + 1,) sum of the discounts before each place.
-    """
-
-    each: Column
-    sums: Column
+    each: Column  # (n + 1,) discount of the places 1 to n, then 0
+    sums: Column  # (n + 1,) sum of the discounts before each place
 
     @classmethod
     def of(cls, values: Column) -> Discounts:
@@ -698,15 +576,7 @@ class Discounts:
         return cls(np.append(values, 0.0), np.append(0.0, np.cumsum(values)))
 
     def between(self, above: Indices, stop: Indices) -> Column:
-        """Sum the discounts of consecutive places in a ranking, for each of m stretches of places.
-
-        Args:
-            above: (m,) number of places before each stretch, which begins at place `above` + 1.
-            stop: (m,) last place of each stretch.
-
-        Returns:
-            (m,) sums.
-        """
+        """Sum (m,) the discounts of the places `above` (m,) + 1 to `stop` (m,) of m stretches of places."""
         # A single place needs no difference of sums, which would cost it digits.
         found = self.each[above]
         other = np.flatnonzero(stop - above != 1)
@@ -824,45 +694,21 @@ _FORMS: dict[str, _Form] = {
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """Result of ranking n queries: a column of values for each metric, and the first hits.
-
-    Attributes:
-        found: (n,) whether a query has a relevant item.
-        columns: (n,) values by the name of the column.
-        hits: first hits of the queries.
-    """
+    """Ranked queries (n,): whether each has a relevant item, values by the column's name, and the first hits."""
 
     found: NDArray[np.bool_]
     columns: dict[str, Column]
     hits: Hits
 
-    @classmethod
-    def joined(cls, parts: Sequence[Ranked]) -> Ranked:
-        """Concatenate the results of several parts of the queries."""
-        ends = np.cumsum([0] + [len(part.found) for part in parts])
-        every = np.arange(ends[-1])
-        return cls(
-            np.concatenate([part.found for part in parts]),
-            {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns},
-            Hits.joined([part.hits.renumbered(every[start:]) for part, start in zip(parts, ends, strict=False)]),
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class RankingPlan:
-    """Settings of the ranking of queries, and what to compute of each.
+    """Settings of the ranking of queries, and what to compute of each."""
 
-    Attributes:
-        metrics: metrics whose columns are computed.
-        ties: how items with equal scores are ranked.
-        every: whether each relevant item is ranked alone, without the query's other relevant items (`every_hit`).
-        tables: discounts for the size of the gallery.
-    """
-
-    metrics: tuple[Metric, ...]
-    ties: Ties
-    every: bool
-    tables: DiscountTables
+    metrics: tuple[Metric, ...]  # metrics whose columns are computed
+    ties: Ties  # how items with equal scores are ranked
+    every: bool  # whether each relevant item is ranked alone, without the query's other relevant items (`every_hit`)
+    tables: DiscountTables  # discounts for the size of the gallery
 
     def calculate(self, scores: NDArray[Any], items: Items) -> Ranked:
         """Rank b queries by their scores (b, gallery) and compute the columns of the metrics."""
@@ -895,7 +741,13 @@ def rank_all(search: Search, plan: RankingPlan, settings: EvaluationSettings, pr
             done.append(waiting.popleft().result())
             finished += len(done[-1].found)
             progress(finished / len(search.query_ids))
-    return Ranked.joined(done)
+    starts = np.cumsum([0] + [len(part.found) for part in done])
+    every = np.arange(starts[-1])
+    return Ranked(
+        np.concatenate([part.found for part in done]),
+        {name: np.concatenate([part.columns[name] for part in done]) for name in done[0].columns},
+        Hits.joined([part.hits.renumbered(every[start:]) for part, start in zip(done, starts, strict=False)]),
+    )
 
 
 def score_pieces(search: Search, band_bytes: int) -> Iterator[tuple[NDArray[Any], Items]]:

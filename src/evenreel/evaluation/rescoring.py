@@ -15,6 +15,10 @@ softmax); Bogolin et al. 2022 (QB-Norm); Chowdhury et al. 2024 (nearest neighbou
 transport every item answers as many queries as any other, so that an item that too many queries prefer has a low
 potential. Its formulas are those of the authors' public code (ppanzx/DBSN, commit 44aacaa, Video_Retrieval/sn.py and
 dbsn.py), with potentials as logarithms; the numbers of the paper's equations could not be read, and are not named here.
+
+Of every correction `scores` are those of Q captions and V videos, `direction` is that of the search, and a `bank` has
+scores of other queries with the same gallery: (N, V) of N other captions for `t2v`, (Q, N) of N other videos for `v2t`.
+A bank that does not fit, or is no numbers, is a `ScoresError`; a setting out of its range a `UsageError`.
 """
 
 from __future__ import annotations
@@ -48,16 +52,13 @@ from evenreel.evaluation.scores import (
 )
 from evenreel.types import ScoreBlocks, Scores
 
-_ROUNDING = 1e-9
-"""Two steps that differ by less than this share of their size are equal."""
+_ROUNDING = 1e-9  # two steps that differ by less than this share of their size are equal
 
 
 class Potentials(NamedTuple):
-    """Potentials of a transport plan, which is exp(kernel + of_queries[:, None] + of_items).
+    """Potentials (Q,) of queries and (V,) of items of a plan exp(kernel + of_queries[:, None] + of_items).
 
-    Attributes:
-        of_queries: (Q,) potentials of queries.
-        of_items: (V,) potentials of items, the lower the more queries prefer an item than it has room for.
+    That of an item is the lower, the more queries prefer it than it has room for.
     """
 
     of_queries: Column
@@ -112,14 +113,9 @@ def result_of(scores: Scores, values: Matrix, label: str) -> Scores:
 def bank_label(bank: Matrix, values: Matrix, direction: Direction) -> str:
     """Say what was used; a bank with the very scores that are corrected has seen the queries of the test."""
     label = f"a bank of {len(bank):,} {'captions' if direction == 't2v' else 'videos'}"
-    same = _equal_rows(bank, values)
+    rows = {_digest(row) for row in values if row.min() < row.max()}  # rows that are all equal say nothing
+    same = sum(_digest(row) in rows for row in bank)
     return f"{label}, {same:,} of them with the scores of queries that are corrected" if same else label
-
-
-def _equal_rows(bank: Matrix, values: Matrix) -> int:
-    """How many rows of one matrix are rows of another; rows that are all equal say nothing."""
-    rows = {_digest(row) for row in values if row.min() < row.max()}
-    return sum(_digest(row) in rows for row in bank)
 
 
 def _digest(row: Column) -> bytes:
@@ -150,13 +146,12 @@ def checked_numbers(values: Matrix, scores: Scores) -> Matrix:
     return values.astype(np.float32) if values.dtype.itemsize < 4 else values
 
 
-def checked_bank(bank: Matrix, items: int, top: int, most: int) -> Matrix:
-    """Return the scores (N, items) of a bank, queries as rows, after checks.
-
-    Raises:
-        ScoresError: they have another shape, or are no numbers that can be used.
-        UsageError: the bank has fewer than the `top` that the correction looks at.
-    """
+def _with_bank(
+    scores: Scores, bank: Matrix, direction: Direction, top: int = 1, *, of_items: bool = False
+) -> tuple[Matrix, Matrix]:
+    """Scores and bank with queries as rows, checked; `top` of the bank's queries, or of its items, are looked at."""
+    values = queries_as_rows(checked_numbers(scores.values, scores), direction)
+    bank, items = queries_as_rows(bank, direction), values.shape[1]
     bank = unmasked(bank, "The scores of the bank")
     if bank.ndim != 2 or bank.shape[1] != items or len(bank) == 0:
         raise ScoresError(
@@ -165,12 +160,14 @@ def checked_bank(bank: Matrix, items: int, top: int, most: int) -> Matrix:
         )
     if np.isnan(bank).any() or np.isposinf(bank).any():
         raise ScoresError("The bank has scores that are NaN or infinite; nothing can be corrected by them.")
+    most = items if of_items else len(bank)
     if not 1 <= top <= most:
         raise UsageError(
             f"The correction looks at the best {top} of the bank, which has {most}; give a bank of at least "
             f"{top} queries, or choose --top from 1 to {most}."
         )
-    return bank if bank.dtype.itemsize >= 4 and np.issubdtype(bank.dtype, np.floating) else bank.astype(np.float64)
+    wide = bank.dtype.itemsize >= 4 and np.issubdtype(bank.dtype, np.floating)
+    return values, bank if wide else bank.astype(np.float64)
 
 
 def less_column(values: Matrix, totals: Column) -> Matrix:
@@ -252,7 +249,9 @@ def suppressed(values: Matrix, settings: HubMemory) -> NDArray[np.float64]:
     earlier = np.empty((0, values.shape[1]))  # log sums from each batch of the window before to that window's end
     for first in range(0, len(starts), window):
         batches = [slice(start, start + settings.batch) for start in starts[first : first + window]]
-        sums = np.stack([_log_sums(settings.alpha * values[rows].astype(np.float64)) for rows in batches])
+        sums = np.stack(
+            [np.logaddexp.reduce(settings.alpha * values[rows].astype(np.float64), axis=0) for rows in batches]
+        )
         until = np.logaddexp.accumulate(sums, axis=0)
         for place, rows in enumerate(batches):
             before = earlier[place + 1 : place + 2]  # none at the window's end, and before the second window
@@ -269,10 +268,6 @@ def _weighted(values: NDArray[np.float64], of_items: NDArray[np.float64], settin
     by_items = (1 - settings.weight) * np.exp(settings.beta * values - of_queries)
     with np.errstate(invalid="ignore"):
         return np.where(np.isneginf(values), values, values * (by_queries + by_items))
-
-
-def _log_sums(scaled: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(np.logaddexp.reduce(scaled, axis=0))
 
 
 def _finite(logs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -336,17 +331,10 @@ def querybank_norm(
     exp(scale s(b, v))) / scale, ordered as exp(scale s(q, v)) / sum_b exp(scale s(b, v)); other rows stay (Bogolin et
     al. 2022). Queries are of two scales, so only the rankings of this direction mean anything.
 
-    Args:
-        scores: scores of Q captions and V videos.
-        bank: (N, V) scores of N other captions for `t2v`, of the training set for example; (Q, N) of N other videos
-            for `v2t`.
-        scale: inverse temperature of the softmax.
-        top: number of first items of each bank query that count as hubs; ties with the last count too.
-        direction: direction of the search.
+    Args of its own: `scale` is the inverse temperature of the softmax, `top` the number of first items of each bank
+    query that count as hubs; ties with the last count too.
     """
-    values = queries_as_rows(checked_numbers(scores.values, scores), direction)
-    bank = queries_as_rows(bank, direction)
-    bank = checked_bank(bank, values.shape[1], top, bank.shape[1] if bank.ndim == 2 else 0)
+    values, bank = _with_bank(scores, bank, direction, top, of_items=True)
     least = np.partition(bank, -top, axis=1)[:, -top]
     hubs = np.asarray(((bank >= least[:, None]) & np.isfinite(bank)).any(axis=0))
     corrected = hubs[values.argmax(axis=1)]
@@ -362,29 +350,16 @@ def nearest_neighbour_norm(
 
     Chowdhury et al. 2024; the numbers are those of the authors' example. The correction belongs to the item, so an
     index can store it.
-
-    Args:
-        scores: scores of Q captions and V videos.
-        bank: (N, V) scores of N other captions for `t2v`, (Q, N) of N other videos for `v2t`.
-        direction: direction of the search.
-        top: number of bank queries that count for an item.
-        weight: weight of the correction.
     """
-    values = queries_as_rows(checked_numbers(scores.values, scores), direction)
-    bank = queries_as_rows(bank, direction)
-    bank = checked_bank(bank, values.shape[1], top, len(bank))
+    values, bank = _with_bank(scores, bank, direction, top)
     lowered = less_column(values, weight * mean_of_best(bank, top))
     return result_of(scores, queries_as_rows(lowered, direction), bank_label(bank, values, direction))
 
 
 def csls(scores: Scores, neighbours: int = 10) -> Scores:
-    """Apply CSLS: 2 s(q, v) - r(q) - r(v), with r the mean of the best scores of a row or a column.
+    """Apply CSLS: 2 s(q, v) - r(q) - r(v), with r the mean of the best `neighbours` scores of a row or a column.
 
     Items that are similar to everything are lowered; the result serves both directions (Lample et al. 2018).
-
-    Args:
-        scores: scores of Q captions and V videos.
-        neighbours: number of best scores in the mean r.
     """
     values = checked_numbers(scores.values, scores)
     if not 1 <= neighbours <= min(values.shape):
@@ -406,11 +381,6 @@ def hub_memory(scores: Scores, direction: Direction = "t2v", settings: HubMemory
     Captions of one clip that follow each other lower that very clip, so shuffle them. The first batch stays as it is,
     so rows have different scales, and only queries' rankings mean anything. The numbers of the authors are for cosines
     in CLIP-like models; as in `dual_softmax`, what is lowered of a score below 0 rises.
-
-    Args:
-        scores: scores of Q captions and V videos.
-        direction: direction of the search.
-        settings: sizes and temperatures; None for those of the authors.
     """
     values = queries_as_rows(checked_numbers(scores.values, scores), direction)
     found = suppressed(values, settings or HubMemory())
@@ -424,17 +394,11 @@ def sinkhorn_over_test(scores: Scores, temperature: float = 0.01, iterations: in
     It equals the authors' code in `t2v` after any number of rounds, and in `v2t` once the rounds have converged (the
     code's rounds then end at the other side).
 
-    Args:
-        scores: scores of Q captions and V videos; a pair of minus infinity is never transported.
-        temperature: temperature of the transport, in units of the scores.
-        iterations: greatest number of Sinkhorn's rounds.
-
-    Raises:
-        UsageError: temperature or iterations are out of their range.
+    The `temperature` of the transport is in units of the scores, `iterations` the greatest number of Sinkhorn's rounds;
+    a pair of minus infinity is never transported.
     """
-    _check(temperature, iterations)
     values = checked_numbers(scores.values, scores)
-    found = _potentials(values / np.float64(temperature), iterations, equal=True)
+    found = _potentials(values, temperature, iterations, equal=True)
     of_both = temperature * found.of_queries[:, None] + temperature * found.of_items
     return result_of(scores, np.asarray(values + of_both.astype(values.dtype)), OTHER_QUERIES)
 
@@ -452,24 +416,11 @@ def sinkhorn_norm(
     most (in the authors' code all answer equally much, which spreads each query over several items whatever its
     scores). The correction belongs to the item, so an index can store it.
 
-    Args:
-        scores: scores of Q captions and V videos.
-        bank: (N, V) scores of N other captions for `t2v`, (Q, N) of N other videos for `v2t`; they should be varied:
-            what many of them ask for counts as a hub. A pair of minus infinity is never transported.
-        temperature: temperature of the transport, in units of the scores; 1 / the logit scale of a matcher is a good
-            one.
-        iterations: greatest number of Sinkhorn's rounds.
-        direction: direction of the search.
-
-    Raises:
-        ScoresError: the bank does not fit the scores, or is no numbers.
-        UsageError: temperature or iterations are out of their range.
+    The bank should be varied: what many of its queries ask for counts as a hub. 1 / the logit scale of a matcher is a
+    good `temperature`.
     """
-    _check(temperature, iterations)
-    values = queries_as_rows(checked_numbers(scores.values, scores), direction)
-    bank = queries_as_rows(bank, direction)
-    bank = checked_bank(bank, values.shape[1], 1, len(bank))
-    offsets = temperature * _potentials(bank / np.float64(temperature), iterations).of_items
+    values, bank = _with_bank(scores, bank, direction)
+    offsets = temperature * _potentials(bank, temperature, iterations).of_items
     lowered = queries_as_rows(less_column(values, -offsets), direction)
     return result_of(scores, lowered, bank_label(bank, values, direction))
 
@@ -487,52 +438,35 @@ def dual_bank_sinkhorn(
     The items that answer the bank's queries (`pairs`) take their share, so that the gallery is not made to answer
     queries that it has nothing for. Gallery and bank items answer equally much; those of the bank are then left out.
 
-    Args:
-        scores: scores of Q captions and V videos.
-        bank: (N, V) scores of N other captions for `t2v`, (Q, N) of N other videos for `v2t`.
-        pairs: scores of other captions (rows) with other videos, those of the bank: (N, W) with W other videos for
-            `t2v`, (W, N) with W other captions for `v2t`.
-        direction: direction of the search.
-        temperature: temperature of the transport, in units of the scores.
-        iterations: greatest number of Sinkhorn's rounds.
-
-    Raises:
-        ScoresError: the banks do not fit the scores or each other, or are no numbers.
-        UsageError: temperature or iterations are out of their range.
+    `pairs` are scores of the bank's captions (rows) with its videos: (N, W) with W other videos for `t2v`, (W, N) with
+    W other captions for `v2t`.
     """
-    _check(temperature, iterations)
-    values = queries_as_rows(checked_numbers(scores.values, scores), direction)
-    items, bank = values.shape[1], queries_as_rows(bank, direction)
-    bank = checked_bank(bank, items, 1, len(bank))
-    both = np.hstack([bank, _checked_pairs(pairs, len(bank), direction)]) / np.float64(temperature)
-    offsets = temperature * _potentials(both, iterations, equal=True).of_items[:items]
+    values, bank = _with_bank(scores, bank, direction)
+    pairs, items = (
+        queries_as_rows(unmasked(pairs, "The scores of the bank's captions with its videos"), direction),
+        values.shape[1],
+    )
+    if pairs.ndim != 2 or len(pairs) != len(bank) or not pairs.shape[1]:
+        raise ScoresError(
+            f"The scores of the bank's captions with the bank's videos have the shape {pairs.shape}, queries of "
+            f"{direction} as rows; they need {len(bank):,} rows, one for each query of the bank, and at least a column."
+        )
+    if np.isnan(pairs).any() or np.isposinf(pairs).any():
+        raise ScoresError("The scores of the bank's captions with its videos are NaN or infinite in places.")
+    both = np.hstack([bank, pairs])
+    offsets = temperature * _potentials(both, temperature, iterations, equal=True).of_items[:items]
     lowered = queries_as_rows(less_column(values, -offsets), direction)
     label = f"{bank_label(bank, values, direction)}, and {both.shape[1] - items:,} items of its own"
     return result_of(scores, lowered, label)
 
 
-def _checked_pairs(pairs: Matrix, queries: int, direction: Direction) -> Matrix:
-    """(N, W), queries of the bank as rows."""
-    pairs = queries_as_rows(unmasked(pairs, "The scores of the bank's captions with its videos"), direction)
-    if pairs.ndim != 2 or len(pairs) != queries or not pairs.shape[1]:
-        raise ScoresError(
-            f"The scores of the bank's captions with the bank's videos have the shape {pairs.shape}, queries of "
-            f"{direction} as rows; they need {queries:,} rows, one for each query of the bank, and at least a column."
-        )
-    if np.isnan(pairs).any() or np.isposinf(pairs).any():
-        raise ScoresError("The scores of the bank's captions with its videos are NaN or infinite in places.")
-    return pairs
-
-
-def _check(temperature: float, iterations: int) -> None:
+def _potentials(scores: Matrix, temperature: float, iterations: int, *, equal: bool = False) -> Potentials:
+    """Potentials of rows and columns; those with nothing finite take no part and have 0."""
     if not (temperature > 0 and iterations >= 1):
         raise UsageError(
             f"The temperature is above 0 and rounds are at least 1; they were {temperature}, {iterations}."
         )
-
-
-def _potentials(kernel: NDArray[np.float64], iterations: int, *, equal: bool = False) -> Potentials:
-    """Potentials of rows and columns; those with nothing finite take no part and have 0."""
+    kernel = scores / np.float64(temperature)
     finite = np.isfinite(kernel)
     rows, columns = finite.any(axis=1), finite.any(axis=0)
     of_queries, of_items = (np.zeros(size) for size in kernel.shape)
@@ -545,17 +479,11 @@ def _potentials(kernel: NDArray[np.float64], iterations: int, *, equal: bool = F
 
 @dataclass(frozen=True, eq=False)
 class Bank:
-    """Scores of captions with clips of which one side, or both, are others than those that are evaluated.
+    """Scores of captions with clips of which one side, or both, are others than those that are evaluated."""
 
-    Attributes:
-        values: (captions, clips) scores.
-        caption_ids: ids of the rows; None where the file names none.
-        video_ids: ids of the columns; None where the file names none.
-    """
-
-    values: NDArray[Any]
-    caption_ids: tuple[str, ...] | None = None
-    video_ids: tuple[str, ...] | None = None
+    values: NDArray[Any]  # (captions, clips) scores
+    caption_ids: tuple[str, ...] | None = None  # ids of the rows; None where the file names none
+    video_ids: tuple[str, ...] | None = None  # ids of the columns; None where the file names none
 
     def notice(self, asked: Sequence[str], what: str = "caption") -> str:
         """Return a sentence if some queries of the bank are among those that are evaluated; empty otherwise."""
@@ -579,28 +507,23 @@ def load_bank(path: Path, video_ids: Sequence[str] | None = None, caption_ids: S
     asked = ["values", *(name for name, ids in wanted.items() if ids is not None)]
     if any(name not in arrays for name in asked):
         raise ScoresError(f"{path} has no arrays {' and '.join(asked)} (it has: {', '.join(arrays) or 'none'}).")
-    check_matrix(path, arrays["values"])
-    values, found = arrays["values"], {}
+    values, found = check_matrix(path, arrays["values"]), {}
     for axis, (name, ids) in enumerate(wanted.items()):
-        if name in arrays:
-            own = row_of_text(path, name, arrays[name])
-            values, found[name] = _in_order(path, values, axis, own, ids)
+        if name not in arrays:
+            continue
+        own = row_of_text(path, name, arrays[name])
+        what, side, place = (
+            ("caption", "clip")[axis],
+            ("caption", "video")[axis],
+            {one: at for at, one in enumerate(own)},
+        )
+        if missing := [one for one in ids or () if one not in place]:
+            raise ScoresError(f"{path} has no scores for the {what} {missing[0]!r} ({len(missing):,} missing in all).")
+        if values.shape[axis] != len(place):
+            raise ScoresError(f"{path} has values of {values.shape} for {len(place):,} different {side} ids.")
+        values = values if ids is None else values.take([place[one] for one in ids], axis=axis)
+        found[name] = tuple(own if ids is None else ids)
     return Bank(np.asarray(values), found.get("caption_ids"), found.get("video_ids"))
-
-
-def _in_order(
-    path: Path, values: NDArray[Any], axis: int, own: list[str], wanted: Sequence[str] | None
-) -> tuple[NDArray[Any], tuple[str, ...]]:
-    """The values with one axis in the order that is wanted, and its ids."""
-    what, place = ("caption", "clip")[axis], {one: number for number, one in enumerate(own)}
-    if missing := [one for one in wanted or () if one not in place]:
-        raise ScoresError(f"{path} has no scores for the {what} {missing[0]!r} ({len(missing):,} missing in all).")
-    if values.shape[axis] != len(place):
-        side = ("caption", "video")[axis]
-        raise ScoresError(f"{path} has values of {values.shape} for {len(place):,} different {side} ids.")
-    if wanted is None:
-        return values, tuple(own)
-    return values.take([place[one] for one in wanted], axis=axis), tuple(wanted)
 
 
 ALONE: dict[Direction, str] = {
@@ -609,27 +532,20 @@ ALONE: dict[Direction, str] = {
 }
 """What corrected scores that are kept say as well where their figures in the other direction mean nothing."""
 
-_GIVEN = ("scores", "direction", "bank", "pairs", "settings")
-"""Parameters of corrections that are no settings."""
-_COSINE_ROUNDING = 1e-3
-"""Cosines of float16 vectors leave -1 to 1 by as much."""
+_GIVEN = ("scores", "direction", "bank", "pairs", "settings")  # parameters of corrections that are no settings
+_COSINE_ROUNDING = 1e-3  # cosines of float16 vectors leave -1 to 1 by as much
 
 
 @dataclass(frozen=True)
 class Rescoring:
-    """Correction of scores at test time, with the settings of its authors.
+    """Correction of scores at test time, with the settings of its authors."""
 
-    Attributes:
-        name: name in tables.
-        function: the correction; parameters beside the scores, the direction and banks are its settings.
-        made_for: scores that its usual settings are made for; None where they suit any.
-        scale: setting that is in units of the scores.
-    """
-
-    name: str
+    name: str  # name in tables
+    # the correction; parameters beside the scores, the direction and banks are its settings
     function: Callable[..., Scores]
+    # scores that its usual settings are made for; None where they suit any
     made_for: Literal["cosines", "inner products"] | None = None
-    scale: str = "scale"
+    scale: str = "scale"  # setting that is in units of the scores
 
     @cached_property
     def _parameters(self) -> Mapping[str, Any]:

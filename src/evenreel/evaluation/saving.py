@@ -24,8 +24,7 @@ from evenreel.files import output_file
 from evenreel.progress import Progress
 from evenreel.types import ScoreBlocks
 
-GRADES = 100
-"""Degrees of relevance, 0 to 1, become whole grades, 0 to this."""
+GRADES = 100  # degrees of relevance, 0 to 1, become whole grades, 0 to this
 _BAND_BYTES = 32 * 2**20
 
 Names = Sequence[str] | pl.Series
@@ -45,13 +44,17 @@ def write_run(
     if depth < 1:
         raise UsageError(f"The depth is {depth}; a run lists at least 1 item a query.")
     queries, gallery = _sides(scores.caption_ids, scores.video_ids, direction)
-    tag = _tag_of(scores.about.uses)
+    uses = scores.about.uses
+    tag = f"{TAG}-{'+'.join(uses)}".replace(" ", "-") if uses else TAG  # one word
     with output_file(path) as part, _open_run(part, path) as file:
         for start, band in query_bands(scores.block, (len(queries), len(gallery)), direction):
             check_numbers(band, start, queries, gallery)
-            _table(_best(band, depth), start, queries, gallery, tag).write_csv(
-                file, include_header=False, separator=" ", quote_style="never"
-            )
+            values = np.asarray(band, dtype=np.float64)
+            columns = np.argsort(-values, axis=1, kind="stable")[:, :depth]
+            best = np.take_along_axis(values, columns, axis=1)
+            rows, ranks = np.nonzero(best > -np.inf)
+            named = {"query": queries.gather(start + rows), "q0": "Q0", "item": gallery.gather(columns[rows, ranks])}
+            _write(pl.DataFrame(named | {"rank": ranks + 1, "score": best[rows, ranks], "tag": tag}), file)
 
 
 def write_qrels(
@@ -83,17 +86,8 @@ def write_qrels(
             rows, columns = np.nonzero(band > 0)
             grades = np.maximum(np.rint(band[rows, columns] * full), 1).astype(np.int64)
             table = {"query": queries.gather(start + rows), "zero": 0, "item": gallery.gather(columns), "grade": grades}
-            pl.DataFrame(table).write_csv(file, include_header=False, separator=" ", quote_style="never")
+            _write(pl.DataFrame(table), file)
     return full
-
-
-def _tag_of(uses: Sequence[str]) -> str:
-    """One word.
-
-    >>> _tag_of(["other queries", "a bank"])
-    'evenreel-other-queries+a-bank'
-    """
-    return f"{TAG}-{'+'.join(uses)}".replace(" ", "-") if uses else TAG
 
 
 def _sides(caption_ids: Sequence[str], video_ids: Sequence[str], direction: Direction) -> tuple[pl.Series, pl.Series]:
@@ -106,6 +100,10 @@ def _sides(caption_ids: Sequence[str], video_ids: Sequence[str], direction: Dire
     for name in queries.filter(queries.str.starts_with("#")):
         raise UsageError(f"The id {name!r} begins with #, and TREC's readers pass over such lines; rename that query.")
     return queries, gallery
+
+
+def _write(table: pl.DataFrame, file: IO[bytes]) -> None:
+    table.write_csv(file, include_header=False, separator=" ", quote_style="never")
 
 
 def _open_run(part: Path, path: Path) -> IO[bytes]:
@@ -128,23 +126,6 @@ def check_numbers(band: NDArray[Any], start: int, queries: Names, gallery: Names
     if len(wrong):
         row, column = (int(place) for place in wrong[0])
         raise ScoresError(f"The score of {queries[start + row]!r} and {gallery[column]!r} is NaN; nothing can rank it.")
-
-
-def _best(band: NDArray[Any], depth: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """(b, V) -> row, column, rank from 1 and score of each listed pair, in the order of the file."""
-    values = np.asarray(band, dtype=np.float64)
-    columns = np.argsort(-values, axis=1, kind="stable")[:, :depth]
-    best = np.take_along_axis(values, columns, axis=1)
-    rows, ranks = np.nonzero(best > -np.inf)
-    return rows, columns[rows, ranks], ranks + 1, best[rows, ranks]
-
-
-def _table(
-    best: tuple[NDArray[Any], ...], start: int, queries: pl.Series, gallery: pl.Series, tag: str
-) -> pl.DataFrame:
-    rows, columns, ranks, values = best
-    named = {"query": queries.gather(start + rows), "q0": "Q0", "item": gallery.gather(columns)}
-    return pl.DataFrame(named | {"rank": ranks, "score": values, "tag": tag})
 
 
 def save_scores(scores: ScoresLike, path: str | PathLike[str], progress: Progress = lambda share: None) -> None:
@@ -176,19 +157,14 @@ def save_scores(scores: ScoresLike, path: str | PathLike[str], progress: Progres
     with output_file(path) as part, part.open("wb") as file:
         if path.suffix == ".npy":
             _write_values(file, scores, progress)
-        else:
-            _write_arrays(file, scores, progress)
-
-
-def _write_arrays(file: IO[bytes], scores: ScoreBlocks, progress: Progress) -> None:
-    """What `np.savez` writes, which would need all values at once."""
-    words = (scores.caption_ids, scores.video_ids, scores.about.uses)
-    with zipfile.ZipFile(file, "w") as archive:
-        with archive.open("values.npy", "w", force_zip64=True) as member:
-            _write_values(member, scores, progress)
-        for name, row in zip(("caption_ids", "video_ids", "uses"), words, strict=True):
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.array(row, dtype=np.str_), allow_pickle=False)
+            return
+        words = (scores.caption_ids, scores.video_ids, uses)
+        with zipfile.ZipFile(file, "w") as archive:  # what `np.savez` writes, which would need all values at once
+            with archive.open("values.npy", "w", force_zip64=True) as member:
+                _write_values(member, scores, progress)
+            for name, row in zip(("caption_ids", "video_ids", "uses"), words, strict=True):
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.array(row, dtype=np.str_), allow_pickle=False)
 
 
 def _write_values(file: IO[bytes], scores: ScoreBlocks, progress: Progress) -> None:

@@ -13,12 +13,11 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from numbers import Real
-from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -48,12 +47,40 @@ tensor or a list of lists (Q, V), a caption a row and a video a column, in the o
 pandas or another `ArrowTable`, with a row a caption and a column a clip, or with a row a pair; scores of pairs as
 {caption: {clip: score}}; or the arrays of an `.npz` by name."""
 
+OwnScores: TypeAlias = "ScoreBlocks | NDArray[Any]"
+"""Scores as they are without a corpus: with the ids that they name, or the numbers of a matrix that names none."""
+
+Notice = Callable[[str], object]
+
+QUERY_NAMES = ("caption_id", "query_id", "query", "qid", "query-id")
+"""Names that a column of captions' ids may have, the first that is there counts."""
+ITEM_NAMES = ("clip_id", "video_id", "item_id", "item", "doc_id", "docno", "corpus-id")
+"""Names that a column of clips' ids may have."""
+SCORE = "score"
+
+JUDGED = r"^\s*(?<query>\S+)\s+\S+\s+(?<item>\S+)\s+(?<grade>[-+]?\d+(?:\.\d*)?)\s*$"
+TAG = "evenreel"
+READABLE = "Scores are read from .npz, .npy, .parquet, .csv, .tsv, .txt and TREC runs."
+WHAT_WAS_SCORED = "give the corpus that was scored (in Python, of a part of it also the whole one: whole=corpus)"
+"""What to do about ids that a corpus does not have."""
+
 _WHAT = "The scores"
 _HOW = (
     "give Scores(values, caption_ids, video_ids), the path of a file, or numbers as an array or a DataFrame, a caption "
     "a row and a video a column"
 )
 _MATRIX = "give an array of numbers with two axes"
+_ARRAYS = ("values", "caption_ids", "video_ids")
+_RUN = r"^\s*(?<query>\S+)\s+\S+\s+(?<item>\S+)\s+\S+\s+(?<score>\S+)\s+(?<tag>\S+)\s*$"
+_UNREADABLE = (OSError, ValueError)
+_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?inf|nan", re.IGNORECASE)
+_PICKLES = {".pt", ".pth", ".pkl", ".pickle", ".bin", ".joblib"}
+_MTEB_HEAD = "mteb_model_meta"
+
+_logger = logging.getLogger(__name__)
+
+
+# What is given
 
 
 def as_scores(
@@ -89,47 +116,25 @@ def as_scores(
 Scores(values, caption_ids, video_ids).
     """
     if _are_blocks(given):
-        check_scores(given, name)
-        return cast("ScoreBlocks", given)
+        return cast("ScoreBlocks", own_scores(given, name))
     said: list[str] = []
-    found = _fitted(given, corpus, name, partial, notice or said.append)
+    tell = notice or said.append
+    if isinstance(given, (str, os.PathLike)) and corpus is not None:
+        found = load_scores(given, corpus, partial=partial, notice=tell)
+    else:
+        found = _fitted(given, own_scores(given, name, corpus, partial=partial), corpus, name, tell)
     if isinstance(found, ListedScores):
         return replace(found, notices=(*found.notices, *said))
     return replace(found, about=replace(found.about, notices=(*found.about.notices, *said)))
 
 
-OwnScores: TypeAlias = "ScoreBlocks | NDArray[Any]"
-"""Scores as they are without a corpus: with the ids that they name, or the numbers of a matrix that names none."""
-
-
-def own_scores(given: ScoresLike, name: str = "scores") -> OwnScores:
-    """Convert what stands for scores without a corpus."""
-    if _are_blocks(given):
-        check_scores(given, name)
-        return cast("ScoreBlocks", given)
-    return _unfitted(given, None, name)
-
-
-def numbered(values: NDArray[Any]) -> Scores:
-    """Call the rows and columns of a matrix by their numbers, from 0."""
-    rows, columns = values.shape
-    return Scores(values, [str(row) for row in range(rows)], [str(column) for column in range(columns)])
-
-
-def _are_blocks(given: object) -> bool:
-    return all(hasattr(given, part) for part in ("caption_ids", "video_ids", "block"))
-
-
-def _fitted(given: object, corpus: Corpus | None, name: str, partial: bool, notice: Notice) -> Scores | ListedScores:
-    """Scores of the corpus; a file says what it is of itself."""
-    if isinstance(given, (str, os.PathLike)) and corpus is not None:
-        return load_scores(given, corpus, partial=partial, notice=notice)
-    found = _unfitted(given, corpus, name, partial)
-    if isinstance(found, ListedScores) and corpus is None:
-        raise ScoresError(
-            f"{name} has a row a pair, and pairs may be left out of it; give its corpus too: as_scores({name}, corpus)."
-        )
+def _fitted(given: object, found: OwnScores, corpus: Corpus | None, name: str, notice: Notice) -> Scores | ListedScores:
     if isinstance(found, ListedScores):
+        if corpus is None:
+            raise ScoresError(
+                f"{name} has a row a pair, and pairs may be left out of it; give its corpus too: as_scores({name}, "
+                "corpus)."
+            )
         tell_of_gaps(found, notice)
         return found
     if isinstance(found, Scores):
@@ -139,12 +144,16 @@ def _fitted(given: object, corpus: Corpus | None, name: str, partial: bool, noti
             f"{name} is {described(given)} without ids; give a corpus too, or scores with their ids: Scores(values, "
             "caption_ids, video_ids)."
         )
-    return in_order(name, found, corpus, corpus, notice)
+    return in_order(name, cast("NDArray[Any]", found), corpus, corpus, notice)
 
 
-def _unfitted(
-    given: object, corpus: Corpus | None, name: str, partial: bool = False
-) -> Scores | ListedScores | NDArray[Any]:
+def own_scores(
+    given: ScoresLike, name: str = "scores", corpus: Corpus | None = None, *, partial: bool = False
+) -> OwnScores:
+    """Convert what stands for scores, still without comparing the ids of a table with those of a corpus."""
+    if _are_blocks(given):
+        check_scores(given, name)
+        return cast("ScoreBlocks", given)
     if isinstance(given, (str, os.PathLike)):
         return read_scores(Path(given), corpus, partial=partial)
     if is_dataframe(given):
@@ -152,10 +161,21 @@ def _unfitted(
     return _of_mapping(given, corpus, name, partial) if isinstance(given, Mapping) else as_matrix(given, name)
 
 
+def _are_blocks(given: object) -> bool:
+    return all(hasattr(given, part) for part in ("caption_ids", "video_ids", "block"))
+
+
+def numbered(values: NDArray[Any]) -> Scores:
+    """Call the rows and columns of a matrix by their numbers, from 0."""
+    rows, columns = values.shape
+    return Scores(values, [str(row) for row in range(rows)], [str(column) for column in range(columns)])
+
+
 def _of_mapping(given: Mapping[Any, Any], corpus: Corpus | None, name: str, partial: bool) -> Scores | ListedScores:
     """The arrays of an `.npz`, or scores by caption and clip, as pytrec_eval and ranx have a run."""
     if set(_ARRAYS) <= set(given):
-        found = Scores(as_table(given["values"]), *(_ids(given[part]) for part in _ARRAYS[1:]))
+        ids = (one.tolist() if isinstance(one, np.ndarray) else one for one in (given[part] for part in _ARRAYS[1:]))
+        found = Scores(as_table(given["values"]), *ids)
         check_scores(found, name)
         return found
     pairs = [(query, item, score) for query, row in given.items() if isinstance(row, Mapping)
@@ -166,13 +186,8 @@ def _of_mapping(given: Mapping[Any, Any], corpus: Corpus | None, name: str, part
         if not isinstance(score, Real):
             raise ScoresError(f"{name}[{query!r}][{item!r}] is {described(score)}; a score is a number.")
     columns = {"query": [str(pair[0]) for pair in pairs], "item": [str(pair[1]) for pair in pairs]}
-    table = pl.DataFrame({**columns, "score": np.array([pair[2] for pair in pairs], np.float64)})
+    table = pl.DataFrame({**columns, SCORE: np.array([pair[2] for pair in pairs], np.float64)})
     return cast("ListedScores", from_table(name, table, corpus, partial=partial))
-
-
-def _ids(given: Any) -> Any:
-    """Ids of an array as a list of texts, where they are texts."""
-    return given.tolist() if isinstance(given, np.ndarray) else given
 
 
 def as_matrix(given: object, name: str, what: str = _WHAT) -> NDArray[Any]:
@@ -192,440 +207,11 @@ def as_matrix(given: object, name: str, what: str = _WHAT) -> NDArray[Any]:
     return values
 
 
-Listing = pl.DataFrame
-"""Columns `query`, `item`, `score`, and `number`, that of the line or row it was read from."""
-
-WHAT_WAS_SCORED = "give the corpus that was scored (in Python, of a part of it also the whole one: whole=corpus)"
-"""What to do about ids that a corpus does not have."""
-
-Place = Callable[[int], str]
-
-
-@dataclass(frozen=True, eq=False)
-class ListedScores(Shown):
-    """Scores (Q, V) from ranked lists, of clips for captions or of captions for clips; implements `ScoreBlocks`.
-
-    Attributes:
-        rows, columns: (N,) row and column of each listed pair.
-        values: (N,) scores of the listed pairs.
-        caption_ids: ids of the Q captions.
-        video_ids: ids of the V clips.
-        queries: `t2v` where captions have lists, `v2t` where videos have.
-        uses: what the scores use beside caption and video, see `evenreel.types.ScoreNotes`.
-        notices: sentences on what was left out, for the notes.
-    """
-
-    rows: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    values: NDArray[Any]
-    caption_ids: Sequence[str]
-    video_ids: Sequence[str]
-    queries: Direction = "t2v"
-    uses: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()
-
-    @property
-    def about(self) -> ScoreNotes:
-        """Notes on what the lists use, and whether they list every pair."""
-        complete = len(self.values) == len(self.caption_ids) * len(self.video_ids)
-        return ScoreNotes(self.uses, self.notices, complete=complete)
-
-    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        """Return the scores (q, v) of some captions and videos, minus infinity for pairs that are not listed."""
-        few_rows = captions.stop - captions.start < len(self.caption_ids)
-        part = (self._by_row if few_rows else self._by_column)[captions, videos].tocoo()
-        dense = np.full(part.shape, -np.inf, dtype=self.values.dtype)
-        dense[part.row, part.col] = part.data
-        return dense
-
-    # Both are kept since a slice along the other axis of a sparse table reads all of it.
-    @cached_property
-    def _by_row(self) -> sparse.csr_array:
-        return sparse.csr_array((self.values, (self.rows, self.columns)), shape=self._shape)
-
-    @cached_property
-    def _by_column(self) -> sparse.csc_array:
-        return sparse.csc_array((self.values, (self.rows, self.columns)), shape=self._shape)
-
-    @property
-    def _shape(self) -> tuple[int, int]:
-        return len(self.caption_ids), len(self.video_ids)
-
-
-def make_listed(
-    listing: Listing, corpus: Corpus | None, place: Place, *, partial: bool = False, queries: Direction | None = None
-) -> ListedScores:
-    """Make scores from ranked lists, checked against a corpus; a query without a list counts as having found nothing.
-
-    The ids show whether captions or clips are the queries.
-    """
-    if corpus is None:
-        turned = queries == "v2t"
-        asking, items = (listing[side].drop_nulls().unique(maintain_order=True) for side in ("query", "item"))
-    else:
-        captions, clips = corpus.captions["caption_id"], corpus.clips["clip_id"]
-        turned = _are_clips_queries(listing, captions, clips, place, queries)
-        asking, items = (clips, captions) if turned else (captions, clips)
-    _check(listing, (asking, items), ("clip", "caption") if turned else ("caption", "clip"), place)
-    if partial:
-        asking = asking.filter(asking.is_in(listing["query"].implode()))
-    places = [
-        listing.select(pl.col(side).replace_strict(ids, np.arange(len(ids)), return_dtype=pl.Int64)).to_series()
-        for side, ids in (("query", asking), ("item", items))
-    ]
-    rows, columns = (place.to_numpy() for place in (places[::-1] if turned else places))
-    captions, clips = (items, asking) if turned else (asking, items)
-    values = listing["score"].to_numpy()
-    return ListedScores(rows, columns, values, captions.to_list(), clips.to_list(), "v2t" if turned else "t2v")
-
-
-def _are_clips_queries(
-    listing: Listing, captions: pl.Series, clips: pl.Series, place: Place, queries: Direction | None
-) -> bool:
-    """Whether the lists fit the corpus better with clips as the queries."""
-    asking, items = (listing[side].unique(maintain_order=True) for side in ("query", "item"))
-    ahead, back = (
-        sum(int(ids.is_in(known.implode()).sum()) for ids, known in zip((asking, items), sides, strict=True))
-        for sides in ((captions, clips), (clips, captions))
-    )
-    if ahead != back or ahead < len(asking) + len(items):
-        return back > ahead
-    if queries is None:
-        first = listing.row(0, named=True)
-        raise ScoresError(
-            f"{place(first['number'])} lists {first['item']!r} for {first['query']!r}, and here as everywhere the ids "
-            "are those of captions and of clips alike; say which are the queries: queries='t2v' for captions, 'v2t' "
-            "for clips, or --direction on the command line."
-        )
-    return queries == "v2t"
-
-
-def _check(listing: Listing, known: tuple[pl.Series, pl.Series], names: tuple[str, str], place: Place) -> None:
-    for side, ids, what in zip(("query", "item"), known, names, strict=True):
-        if found := _first(listing, ~listing[side].is_in(ids.implode())):
-            raise ScoresError(
-                f"{place(found['number'])} names {found[side]!r}, which is no {what} of the corpus; {WHAT_WAS_SCORED}."
-            )
-    if found := _first(listing, listing["score"].is_null() | listing["score"].is_nan()):
-        raise ScoresError(
-            f"{place(found['number'])} has no number for a score ({found['query']!r}, {found['item']!r}); "
-            "nothing can rank it."
-        )
-    if found := _first(listing, ~listing.select(pl.struct("query", "item").is_first_distinct()).to_series()):
-        raise ScoresError(
-            f"{place(found['number'])} lists {found['item']!r} a second time for {found['query']!r}; a pair has "
-            "one score."
-        )
-
-
-def _first(listing: Listing, wrong: pl.Series) -> dict[str, Any]:
-    """The first row that is wrong; empty where all are right."""
-    rows = wrong.arg_true()
-    return listing.row(int(rows[0]), named=True) if len(rows) else {}
-
-
-Notice = Callable[[str], object]
-
-QUERY_NAMES = ("caption_id", "query_id", "query", "qid", "query-id")
-"""Names that a column of captions' ids may have, the first that is there counts."""
-
-ITEM_NAMES = ("clip_id", "video_id", "item_id", "item", "doc_id", "docno", "corpus-id")
-"""Names that a column of clips' ids may have."""
-
-SCORE = "score"
-
-
-def lists_pairs(table: pl.DataFrame, values: Sequence[str] = (SCORE,)) -> bool:
-    """Return whether a table has a row a pair of a query and an item, and a column of `values`.
-
-    >>> lists_pairs(pl.DataFrame({"caption_id": ["0"], "clip_id": ["a"], "score": [0.5]}))
-    True
-    >>> lists_pairs(pl.DataFrame({"caption_id": ["0"], "score": [0.5]}))  # a clip of that name
-    False
-    """
-    return None not in (column_of(table, names) for names in (values, QUERY_NAMES, ITEM_NAMES))
-
-
-def column_of(table: pl.DataFrame, names: Sequence[str]) -> str | None:
-    """Return the first of some names that a table has a column of; None for none."""
-    return next((name for name in names if name in table.columns), None)
-
-
-def from_table(
-    where: str, table: pl.DataFrame, corpus: Corpus | None, *, partial: bool = False, queries: Direction | None = None
-) -> Scores | ListedScores | NDArray[Any]:
-    """Make scores from a table with a row a pair, or a row a caption and a column a clip.
-
-    Returns:
-        Scores by their ids, which are not compared with those of the corpus where a row is a caption; or the values
-        alone, (Q, V), of a table that names neither its rows nor its columns.
-    """
-    query, item = column_of(table, QUERY_NAMES), column_of(table, ITEM_NAMES)
-    if query is None or item is None or not lists_pairs(table):
-        return _from_wide(where, table, query or item)
-    if table[SCORE].dtype.is_nested():
-        raise ScoresError(f"Column {SCORE!r} of {where} holds {table[SCORE].dtype}; it must hold numbers.")
-    if query == QUERY_NAMES[0]:  # says that these are captions; a 'query' may be a clip
-        queries = queries or "t2v"
-    if queries == "v2t" and query == QUERY_NAMES[0]:
-        query, item = item, query
-    listing = pl.DataFrame(
-        {
-            "query": _text_column(where, table, query),
-            "item": _text_column(where, table, item),
-            "score": table[SCORE].cast(pl.Float64, strict=False),
-        }
-    ).with_row_index("number", offset=1)
-    return make_listed(listing, corpus, lambda number: f"Row {number} of {where}", partial=partial, queries=queries)
-
-
-def _text_column(where: str, table: pl.DataFrame, name: str) -> pl.Series:
-    """A column of ids as text; every row has one."""
-    column = table[name]
-    if column.dtype.is_nested():
-        raise ScoresError(f"Column {name!r} of {where} holds {column.dtype}; it must hold one id a row.")
-    if column.null_count():
-        raise ScoresError(f"Row {int(column.is_null().arg_true()[0]) + 1} of {where} has no {name}; every row has one.")
-    try:
-        return as_ids(column)
-    except pl.exceptions.PolarsError as error:
-        raise ScoresError(f"Column {name!r} of {where} holds {column.dtype}, which is no text.") from error
-
-
-def _from_wide(where: str, table: pl.DataFrame, ids: str | None) -> Scores | NDArray[Any]:
-    """A row a caption, whose ids are in the column `ids`, in an index of pandas, or in the only column of text."""
-    texts = [name for name, kind in table.schema.items() if kind == pl.String]
-    ids = ids or next((name for name in table.columns if name.startswith(INDEX)), texts[0] if len(texts) == 1 else None)
-    values = table if ids is None else table.drop(ids)
-    for column in values:
-        if not (column.dtype.is_numeric() or column.dtype == pl.Boolean) or column.null_count():
-            raise ScoresError(
-                f"Column {column.name!r} of {where} is not full of numbers; a table of scores is caption_id and then a "
-                "column of numbers for each clip."
-            )
-    numbered = _is_numbered(values.columns)
-    if ids is None and not numbered:
-        raise ScoresError(
-            f"{where} has no column caption_id; it has: {', '.join(table.columns[:10]) or 'none'}; name its rows by "
-            "that, or by its index, or give the numbers alone, rows and columns in the corpus's order."
-        )
-    if ids is None:
-        return values.to_numpy()
-    return Scores(values.to_numpy(), _text_column(where, table, ids).to_list(), values.columns)
-
-
-def _is_numbered(names: Sequence[str]) -> bool:
-    """Whether columns have the names that libraries give them where nobody has: 0, 1, 2, or column_0, column_1."""
-    return any(list(names) == [f"{word}{place}" for place in range(len(names))] for word in ("", "column_"))
-
-
-def by_ids(where: str, scores: Scores, corpus: Corpus, notice: Notice) -> Scores:
-    """Return the scores, turned where their ids say that a video is a row; each id known and there once."""
-    captions, clips = (dict.fromkeys(ids).keys() for ids in (corpus.captions["caption_id"], corpus.clips["clip_id"]))
-    rows, columns = set(scores.caption_ids), set(scores.video_ids)
-    ahead, back = rows <= captions and columns <= clips, rows <= clips and columns <= captions
-    if ahead and back:
-        notice(
-            "The ids are those of captions and of clips alike, so the names are taken at their word: a caption a row, "
-            "a clip a column."
-        )
-    elif back:
-        notice("There is a video a row, as the ids say; it is turned.")
-        scores = Scores(scores.values.T, scores.video_ids, scores.caption_ids, scores.about)
-    for ids, known, what in ((scores.caption_ids, captions, "caption"), (scores.video_ids, clips, "clip")):
-        seen: set[str] = set()
-        for one in ids:
-            if one not in known:
-                raise ScoresError(
-                    f"{where} names {one!r}, which is no {what} of the corpus; its first is "
-                    f"{next(iter(known), None)!r} (column {what}_id); {WHAT_WAS_SCORED}."
-                )
-            if one in seen:
-                raise ScoresError(f"{where} names the {what} {one!r} twice; every id is there once.")
-            seen.add(one)
-    return scores
-
-
-def in_order(where: str, values: NDArray[Any], corpus: Corpus, whole: Corpus, notice: Notice) -> Scores:
-    """Return the scores of a corpus, or of the whole one that it is of, whichever has as many captions and clips."""
-    if values.shape == (whole.captions.height, whole.clips.height):
-        corpus = whole
-    captions, clips = corpus.captions["caption_id"].to_list(), corpus.clips["clip_id"].to_list()
-    if values.shape != (len(captions), len(clips)):
-        turned = values.shape == (len(clips), len(captions))
-        raise ScoresError(
-            f"{where} is {' x '.join(f'{one:,}' for one in values.shape)}, but the corpus has {len(captions):,} "
-            f"captions and {len(clips):,} clips (a caption a row, a clip a column)"
-            + (
-                ": it lies the other way round, so give its transpose."
-                if turned
-                else "; give it the corpus, or the split, that it is of, or with its ids: Scores(values, caption_ids, "
-                "video_ids)."
-            )
-        )
-    notice("The table names no ids: its rows and columns are taken for the corpus's captions and clips in their order.")
-    return Scores(values, captions, clips)
-
-
-def served(scores: ScoreBlocks, notice: Notice) -> tuple[Direction, ...]:
-    """Return the directions that scores serve: lists with gaps only that of the queries that they belong to."""
-    if not isinstance(scores, ListedScores) or scores.about.complete:
-        return ("t2v", "v2t")
-    other = "v2t" if scores.queries == "t2v" else "t2v"
-    notice(f"The lists are for {scores.queries} only, so {other} is left out; --direction or settings ask for it.")
-    return (scores.queries,)
-
-
-def tell_of_gaps(lists: ListedScores, notice: Notice) -> None:
-    """Say how much is not listed: it is not retrieved, and its rank is the mean of the places that are left."""
-    if lists.about.complete:
-        return
-    places, ids, what = (
-        (lists.rows, lists.caption_ids, "captions")
-        if lists.queries == "t2v"
-        else (lists.columns, lists.video_ids, "videos")
-    )
-    without = len(ids) - len(np.unique(places))
-    share = len(lists.values) / max(1, len(lists.caption_ids) * len(lists.video_ids))
-    notice(
-        f"The scores list {share:.1%} of all pairs; the others were not retrieved: no hit and no gain, and a rank "
-        "behind what is listed."
-        + (f" {without:,} of {len(ids):,} {what} have no list and count as having found nothing." if without else "")
-    )
-
-
-_LINE = r"^\s*(?<query>\S+)\s+\S+\s+(?<item>\S+)\s+\S+\s+(?<score>\S+)\s+(?<tag>\S+)\s*$"
-JUDGED = r"^\s*(?<query>\S+)\s+\S+\s+(?<item>\S+)\s+(?<grade>[-+]?\d+(?:\.\d*)?)\s*$"
-TAG = "evenreel"
-READABLE = "Scores are read from .npz, .npy, .parquet, .csv, .tsv, .txt and TREC runs."
-
-
-def read_run(
-    path: Path, corpus: Corpus | None, *, partial: bool = False, queries: Direction | None = None
-) -> ListedScores:
-    """Read the scores of a TREC run, also compressed as `.gz`; its ranks are ignored, the scores make the order.
-
-    What the scores use is taken from tags that `write_run` has written.
-    """
-    wanted = f"six words of a run, which are query, Q0, item, rank, score and tag. {READABLE}"
-    listing = words_of(path, _LINE, "a run", wanted)
-    listing = listing.with_columns(pl.col("score").cast(pl.Float64, strict=False))
-    found = make_listed(listing, corpus, lambda number: f"Line {number} of {path}", partial=partial, queries=queries)
-    return replace(found, uses=_uses_of(listing["tag"].unique(maintain_order=True)))
-
-
-def words_of(path: Path, form: str, what: str, wanted: str) -> pl.DataFrame:
-    """Read the lines of a file but for comments, each with its number, in the parts of a regular expression."""
-    try:
-        lines = pl.read_lines(path, row_index_name="number", row_index_offset=1)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise ScoresError(f"{path} cannot be read as {what} ({error}). {READABLE}") from error
-    lines = lines.with_columns(pl.col("line").str.strip_prefix("\ufeff"))
-    lines = lines.filter(~pl.col("line").str.contains(r"^\s*(#|$)"))
-    if lines.height == 0:
-        raise ScoresError(f"{path} has no line; {what} has one for each pair.")
-    found = lines.select("number", pl.col("line").str.extract_groups(form)).unnest("line")
-    for row in found["query"].is_null().arg_true():
-        raise ScoresError(f"Line {found['number'][row]} of {path} has not the {wanted}")
-    return found
-
-
-def _uses_of(tags: Iterable[str]) -> tuple[str, ...]:
-    """What the tags that `_tag_of` made say, each once; a hyphen within a word comes back as a space."""
-    written = [tag.removeprefix(f"{TAG}-") for tag in tags if tag.startswith(f"{TAG}-")]
-    return tuple(dict.fromkeys(one.replace("-", " ") for words in written for one in words.split("+")))
-
-
-_HEAD = "mteb_model_meta"
-
-
-def read_predictions(
-    path: Path,
-    corpus: Corpus | None,
-    *,
-    split: str | None = None,
-    subset: str | None = None,
-    partial: bool = False,
-    queries: Direction | None = None,
-) -> ListedScores:
-    """Read predictions of MTEB as scores; pairs that are not listed score minus infinity."""
-    document = read_document(path)
-    if "scores" in document and "task_name" in document:
-        raise ScoresError(
-            f"{path} is a result file of MTEB, which holds figures alone; give the predictions that "
-            "mteb.evaluate(prediction_folder=...) writes as TASK_predictions.json."
-        )
-    listed = _part(path, document, split, subset)
-    rows = [(query, item, score) for query, items in listed.items() for item, score in _items(path, query, items)]
-    listing = pl.DataFrame(rows, schema={"query": pl.String, "item": pl.String, "score": pl.Float64}, orient="row")
-    return make_listed(
-        listing.with_row_index("number", 1),
-        corpus,
-        lambda number: f"Pair {number} of {path}",
-        partial=partial,
-        queries=queries,
-    )
-
-
-def read_document(path: Path) -> dict[str, Any]:
-    """Read a file of MTEB, which is a table of names in JSON."""
-    try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ScoresError(f"{path} cannot be read as JSON ({error}); give a file that MTEB wrote.") from error
-    if not isinstance(document, dict):
-        raise ScoresError(f"{path} holds no table of names; give a file that MTEB wrote.")
-    return document
-
-
-def _part(path: Path, document: dict[str, Any], split: str | None, subset: str | None) -> dict[str, Any]:
-    """The one part of a split and a subset: items by query."""
-    parts = {
-        f"{one}/{each}": listed
-        for one, splits in document.items()
-        if one != _HEAD and isinstance(splits, dict)
-        for each, listed in splits.items()
-        if isinstance(listed, dict)
-    }
-    there = ", ".join(sorted(parts)) or "none"
-    fitting = [
-        name for name in parts if subset in (None, name.rpartition("/")[0]) and split in (None, name.rpartition("/")[2])
-    ]
-    if not fitting:
-        asked = f"{subset or 'any subset'}/{split or 'any split'}"
-        raise ScoresError(f"{path} has no predictions of {asked}; it has: {there}.")
-    if len(fitting) > 1:
-        raise ScoresError(
-            f"{path} has predictions of several parts ({there}); load one with "
-            "evenreel.integrations.mteb.load_predictions(path, corpus, split, subset)."
-        )
-    found: dict[str, Any] = parts[fitting[0]]
-    if not any(found.values()):
-        raise ScoresError(f"{path} lists nothing for {fitting[0]}; run the task again.")
-    return found
-
-
-def _items(path: Path, query: str, items: Any) -> list[tuple[str, float]]:
-    try:
-        return [(item, float(score)) for item, score in items.items()]
-    except (AttributeError, TypeError, ValueError) as error:
-        raise ScoresError(
-            f"{path} has no table of numbers for the query {query!r}; give predictions that MTEB wrote."
-        ) from error
-
-
-_Reader = Callable[..., Scores | ListedScores | NDArray[Any]]
-
-_logger = logging.getLogger(__name__)
-_ARRAYS = ("values", "caption_ids", "video_ids")
-_UNREADABLE = (OSError, ValueError)
-_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?inf|nan", re.IGNORECASE)
-_SEPARATORS = re.compile(r"\s*[,;\s]\s*")
-_PICKLES = {".pt", ".pth", ".pkl", ".pickle", ".bin", ".joblib"}
+# Files
 
 
 def load_scores(
-    path: str | PathLike[str],
+    path: str | os.PathLike[str],
     corpus: Corpus,
     *,
     partial: bool = False,
@@ -696,80 +282,16 @@ def read_scores(
         return read_matrix(path)
     if kind == ".npz":
         arrays = read_arrays(path)
-        if len(arrays) != 1 or (values := next(iter(arrays.values()))).ndim != 2:
-            return read_npz(path)
-        check_matrix(path, values)
-        return values
-    readers: dict[str, _Reader] = {".parquet": _from_parquet, ".json": read_predictions}
-    reader: _Reader = readers.get(kind, _from_text)
-    return reader(path, corpus, partial=partial, queries=queries)
-
-
-def _from_text(
-    path: Path, corpus: Corpus | None, *, partial: bool, queries: Direction | None
-) -> Scores | ListedScores | NDArray[Any]:
-    """A run, a matrix of numbers or a table with a head, as the first line says."""
-    first = _first_line(path)
-    words = first.split()
-    table = path.suffix.lower() in (".csv", ".tsv", ".txt")
-    is_run = len(words) == 6 and (words[1] == "Q0" or not table)
-    cells = re.split(_SEPARATORS, first.strip())
-    if not is_run and cells[0] and all(map(_NUMBER.fullmatch, cells)):
-        return _numbers(path, first)
-    if is_run or path.suffix.lower() not in (".csv", ".tsv"):
+        values = next(iter(arrays.values())) if len(arrays) == 1 else None
+        return check_matrix(path, values) if values is not None and values.ndim == 2 else _of_arrays(path, arrays)
+    if kind == ".json":
+        return read_predictions(path, corpus, partial=partial, queries=queries)
+    table = _parquet(path) if kind == ".parquet" else _text(path)
+    if isinstance(table, np.ndarray):
+        return table
+    if table is None:
         return read_run(path, corpus, partial=partial, queries=queries)
-    separator = next((one for one in "\t;" if one in first), ",")
-    try:
-        frame = pl.read_csv(path, separator=separator, infer_schema=False, comment_prefix="#")
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise ScoresError(f"{path} cannot be read as a table ({_reason(error)}).") from error
-    frame = frame.rename({"": INDEX}) if "" in frame.columns else frame  # the index of pandas
-    ids = {*QUERY_NAMES, *ITEM_NAMES, INDEX}
-    numbers = {name: frame[name].cast(pl.Float64, strict=False) for name in frame.columns if name not in ids}
-    frame = frame.with_columns(one for name, one in numbers.items() if one.null_count() == frame[name].null_count())
-    return from_table(str(path), frame, corpus, partial=partial, queries=queries)
-
-
-def _first_line(path: Path) -> str:
-    """The first line that is no comment, as far as it is text."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opened(path, "rt", encoding="utf-8-sig", errors="replace") as file:
-            return next((line for line in file if not re.match(r"\s*(#|$)", line)), "")
-    except (OSError, EOFError, zlib.error):
-        return ""  # the reader of runs says why
-
-
-def _numbers(path: Path, first: str) -> NDArray[Any]:
-    separator = next((one for one in ",;" if one in first), None)
-    try:
-        values: NDArray[Any] = np.loadtxt(path, delimiter=separator, ndmin=2, encoding="utf-8-sig")
-    except _UNREADABLE as error:
-        raise ScoresError(
-            f"{path} is no matrix of numbers ({_reason(error)}); a row has a number for each clip."
-        ) from error
-    named = len(values) > 1 and (values[0] == np.arange(values.shape[1])).all()  # pandas writes the numbers of columns
-    return values[1:] if named else values
-
-
-def read_npz(path: Path) -> Scores:
-    """Read the scores of an `.npz` as `save_scores` writes it; its ids are not compared with those of a corpus."""
-    arrays = read_arrays(path)
-    if missing := [name for name in _ARRAYS if name not in arrays]:
-        raise ScoresError(
-            f"{path} has no array {missing[0]!r} (it has: {', '.join(arrays) or 'none'}); scores are values, "
-            "caption_ids and video_ids, or one matrix alone: numpy.savez('scores.npz', values=matrix)."
-        )
-    values, *ids = (arrays[name] for name in _ARRAYS)
-    check_matrix(path, values)
-    captions, videos = (row_of_text(path, name, array) for name, array in zip(_ARRAYS[1:], ids, strict=True))
-    uses = row_of_text(path, "uses", arrays["uses"]) if "uses" in arrays else []
-    if values.shape != (len(captions), len(videos)):
-        raise ScoresError(
-            f"The values of {path} are {values.shape} for {len(captions):,} captions and {len(videos):,} "
-            "videos; save one row a caption and one column a video."
-        )
-    return Scores(values, captions, videos, ScoreNotes(tuple(uses)))
+    return from_table(str(path), table, corpus, partial=partial, queries=queries)
 
 
 def check_file(path: Path) -> None:
@@ -780,48 +302,26 @@ def check_file(path: Path) -> None:
         raise ScoresError(f"There is no file {path}.")
 
 
-def read_matrix(path: Path) -> NDArray[Any]:
-    """Memory-map a matrix of numbers from a `.npy` file; the numbers are not checked."""
-    try:
-        values = np.lib.format.open_memmap(path, mode="r")
-    except _UNREADABLE as error:
-        raise ScoresError(_why_no_npy(path, error)) from error
-    check_matrix(path, values)
-    return np.asanyarray(values)
+def read_npz(path: Path) -> Scores:
+    """Read the scores of an `.npz` as `save_scores` writes it; its ids are not compared with those of a corpus."""
+    return _of_arrays(path, read_arrays(path))
 
 
-def _why_no_npy(path: Path, error: Exception) -> str:
-    """What keeps numpy from reading a `.npy` file, whose own words tell to unpickle it."""
-    with path.open("rb") as file:
-        first = file.read(8)
-    if not first:
-        return f"{path} is empty; write it again."
-    if first.startswith(b"PK"):
-        return f"{path} is a zip file, as .npz files are; name it .npz."
-    if not np.lib.format.MAGIC_PREFIX.startswith(first[:6]):
-        shown = first.decode() if first.isascii() else first
-        return f"{path} is no .npy file, whatever its name: it begins with {shown!r}; save the matrix with numpy.save."
-    return _why_broken_npy(path, error)
-
-
-def _why_broken_npy(path: Path, error: Exception) -> str:
-    """What is wrong with a file that begins as a `.npy` file does."""
-    header = np.lib.format
-    with path.open("rb") as file:
-        try:
-            read = header.read_array_header_1_0 if header.read_magic(file) == (1, 0) else header.read_array_header_2_0
-            shape, _, kind = read(file)
-        except ValueError:
-            return f"{path} is cut short or damaged in its header; write it again."
-        needed, there = file.tell() + prod(shape) * kind.itemsize, path.stat().st_size
-    if kind.hasobject:
-        return f"{path} holds Python objects, which are never read; save numbers, values.astype(float), for example."
-    if there < needed:
-        return (
-            f"{path} is cut short: {' x '.join(f'{one:,}' for one in shape)} numbers of {kind} and their header take "
-            f"{needed:,} bytes, and it has {there:,}; write it again."
+def _of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Scores:
+    if missing := [name for name in _ARRAYS if name not in arrays]:
+        raise ScoresError(
+            f"{path} has no array {missing[0]!r} (it has: {', '.join(arrays) or 'none'}); scores are values, "
+            "caption_ids and video_ids, or one matrix alone: numpy.savez('scores.npz', values=matrix)."
         )
-    return f"{path} cannot be read as .npy ({_reason(error)})."
+    values = check_matrix(path, arrays["values"])
+    captions, videos = (row_of_text(path, name, arrays[name]) for name in _ARRAYS[1:])
+    uses = row_of_text(path, "uses", arrays["uses"]) if "uses" in arrays else []
+    if values.shape != (len(captions), len(videos)):
+        raise ScoresError(
+            f"The values of {path} are {values.shape} for {len(captions):,} captions and {len(videos):,} "
+            "videos; save one row a caption and one column a video."
+        )
+    return Scores(values, captions, videos, ScoreNotes(tuple(uses)))
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -845,73 +345,507 @@ def row_of_text(path: Path, name: str, array: NDArray[Any]) -> list[str]:
     return words
 
 
-def _from_parquet(
-    path: Path, corpus: Corpus | None, *, partial: bool, queries: Direction | None
-) -> Scores | ListedScores | NDArray[Any]:
-    try:
-        table = read_table(path)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise ScoresError(f"{path} cannot be read as Parquet ({error}).") from error
-    return from_table(str(path), table, corpus, partial=partial, queries=queries)
-
-
-def check_matrix(path: Path, values: NDArray[Any]) -> None:
-    """Check that an array is a matrix of numbers, as scores are."""
+def check_matrix(path: Path, values: NDArray[Any]) -> NDArray[Any]:
+    """Return an array of a file that is a matrix of numbers, as scores are."""
     if values.ndim != 2 or values.dtype.kind not in "fiub":
         raise ScoresError(
             f"{path} is an array of {values.dtype} with the shape {values.shape}; scores are numbers with two axes."
         )
+    return values
+
+
+def read_matrix(path: Path) -> NDArray[Any]:
+    """Memory-map a matrix of numbers from a `.npy` file; the numbers are not checked."""
+    try:
+        values = np.lib.format.open_memmap(path, mode="r")
+    except _UNREADABLE as error:
+        raise ScoresError(f"{path} {_why_no_npy(path, error)}") from error
+    return np.asanyarray(check_matrix(path, values))
+
+
+def _why_no_npy(path: Path, error: Exception) -> str:
+    """What keeps numpy from reading a `.npy` file, whose own words tell to unpickle it."""
+    header = np.lib.format
+    with path.open("rb") as file:
+        first = file.read(8)
+        if not first:
+            return "is empty; write it again."
+        if first.startswith(b"PK"):
+            return "is a zip file, as .npz files are; name it .npz."
+        if not header.MAGIC_PREFIX.startswith(first[:6]):
+            shown = first.decode() if first.isascii() else first
+            return f"is no .npy file, whatever its name: it begins with {shown!r}; save the matrix with numpy.save."
+        file.seek(0)
+        try:
+            read = header.read_array_header_1_0 if header.read_magic(file) == (1, 0) else header.read_array_header_2_0
+            shape, _, kind = read(file)
+        except ValueError:
+            return "is cut short or damaged in its header; write it again."
+        needed, there = file.tell() + prod(shape) * kind.itemsize, path.stat().st_size
+    if kind.hasobject:
+        return "holds Python objects, which are never read; save numbers, values.astype(float), for example."
+    size = f"{' x '.join(f'{one:,}' for one in shape)} numbers of {kind} and their header take {needed:,} bytes"
+    cut = f"is cut short: {size}, and it has {there:,}; write it again."
+    return cut if there < needed else f"cannot be read as .npy ({_reason(error)})."
 
 
 def _reason(error: Exception) -> str:
     return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
 
 
+def _parquet(path: Path) -> pl.DataFrame:
+    try:
+        return read_table(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ScoresError(f"{path} cannot be read as Parquet ({error}).") from error
+
+
+def _text(path: Path) -> NDArray[Any] | pl.DataFrame | None:
+    """A matrix of numbers or a table with a head, as the first line that is no comment says; None for a run."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rt", encoding="utf-8-sig", errors="replace") as file:
+            first = next((line for line in file if not re.match(r"\s*(#|$)", line)), "")
+    except (OSError, EOFError, zlib.error):
+        return None  # the reader of runs says why
+    words, kind = first.split(), path.suffix.lower()
+    is_run = len(words) == 6 and (words[1] == "Q0" or kind not in (".csv", ".tsv", ".txt"))
+    cells = re.split(r"\s*[,;\s]\s*", first.strip())
+    if not is_run and cells[0] and all(map(_NUMBER.fullmatch, cells)):
+        return _numbers(path, next((one for one in ",;" if one in first), None))
+    if is_run or kind not in (".csv", ".tsv"):
+        return None
+    separator = next((one for one in "\t;" if one in first), ",")
+    try:
+        frame = pl.read_csv(path, separator=separator, infer_schema=False, comment_prefix="#")
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ScoresError(f"{path} cannot be read as a table ({_reason(error)}).") from error
+    frame = frame.rename({"": INDEX}) if "" in frame.columns else frame  # the index of pandas
+    ids = {*QUERY_NAMES, *ITEM_NAMES, INDEX}
+    numbers = {name: frame[name].cast(pl.Float64, strict=False) for name in frame.columns if name not in ids}
+    return frame.with_columns(one for name, one in numbers.items() if one.null_count() == frame[name].null_count())
+
+
+def _numbers(path: Path, separator: str | None) -> NDArray[Any]:
+    try:
+        values: NDArray[Any] = np.loadtxt(path, delimiter=separator, ndmin=2, encoding="utf-8-sig")
+    except _UNREADABLE as error:
+        raise ScoresError(
+            f"{path} is no matrix of numbers ({_reason(error)}); a row has a number for each clip."
+        ) from error
+    named = len(values) > 1 and (values[0] == np.arange(values.shape[1])).all()  # pandas writes the numbers of columns
+    return values[1:] if named else values
+
+
+def read_run(
+    path: Path, corpus: Corpus | None, *, partial: bool = False, queries: Direction | None = None
+) -> ListedScores:
+    """Read the scores of a TREC run, also compressed as `.gz`; its ranks are ignored, the scores make the order.
+
+    What the scores use is taken from tags that `write_run` has written.
+    """
+    wanted = f"six words of a run, which are query, Q0, item, rank, score and tag. {READABLE}"
+    listing = words_of(path, _RUN, "a run", wanted).with_columns(pl.col(SCORE).cast(pl.Float64, strict=False))
+    found = make_listed(listing, corpus, lambda number: f"Line {number} of {path}", partial=partial, queries=queries)
+    tags = listing["tag"].unique(maintain_order=True)
+    written = [tag.removeprefix(f"{TAG}-") for tag in tags if tag.startswith(f"{TAG}-")]
+    uses = dict.fromkeys(one.replace("-", " ") for words in written for one in words.split("+"))
+    return replace(found, uses=tuple(uses))
+
+
+def words_of(path: Path, form: str, what: str, wanted: str) -> pl.DataFrame:
+    """Read the lines of a file but for comments, each with its number, in the parts of a regular expression."""
+    try:
+        lines = pl.read_lines(path, row_index_name="number", row_index_offset=1)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ScoresError(f"{path} cannot be read as {what} ({error}). {READABLE}") from error
+    lines = lines.with_columns(pl.col("line").str.strip_prefix("\ufeff"))
+    lines = lines.filter(~pl.col("line").str.contains(r"^\s*(#|$)"))
+    if lines.height == 0:
+        raise ScoresError(f"{path} has no line; {what} has one for each pair.")
+    found = lines.select("number", pl.col("line").str.extract_groups(form)).unnest("line")
+    for row in found["query"].is_null().arg_true():
+        raise ScoresError(f"Line {found['number'][row]} of {path} has not the {wanted}")
+    return found
+
+
+def read_predictions(
+    path: Path,
+    corpus: Corpus | None,
+    *,
+    split: str | None = None,
+    subset: str | None = None,
+    partial: bool = False,
+    queries: Direction | None = None,
+) -> ListedScores:
+    """Read predictions of MTEB (`TASK_predictions.json`), the best items of each query with their scores."""
+    document = read_document(path)
+    if "scores" in document and "task_name" in document:
+        raise ScoresError(
+            f"{path} is a result file of MTEB, which holds figures alone; give the predictions that "
+            "mteb.evaluate(prediction_folder=...) writes as TASK_predictions.json."
+        )
+    rows: list[tuple[str, str, float]] = []
+    for query, items in _mteb_part(path, document, split, subset).items():
+        try:
+            rows += [(query, item, float(score)) for item, score in items.items()]
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ScoresError(
+                f"{path} has no table of numbers for the query {query!r}; give predictions that MTEB wrote."
+            ) from error
+    listing = pl.DataFrame(rows, {"query": pl.String, "item": pl.String, SCORE: pl.Float64}, orient="row")
+    listing = listing.with_row_index("number", 1)
+    return make_listed(listing, corpus, lambda number: f"Pair {number} of {path}", partial=partial, queries=queries)
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """Read a file of MTEB, which is a table of names in JSON."""
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ScoresError(f"{path} cannot be read as JSON ({error}); give a file that MTEB wrote.") from error
+    if not isinstance(document, dict):
+        raise ScoresError(f"{path} holds no table of names; give a file that MTEB wrote.")
+    return document
+
+
+def _mteb_part(path: Path, document: dict[str, Any], split: str | None, subset: str | None) -> dict[str, Any]:
+    """The one part of a split and a subset: items by query."""
+    parts = {
+        (one, each): listed
+        for one, splits in document.items()
+        if one != _MTEB_HEAD and isinstance(splits, dict)
+        for each, listed in splits.items()
+        if isinstance(listed, dict)
+    }
+    there = ", ".join(sorted(map("/".join, parts))) or "none"
+    fitting = [name for name in parts if subset in (None, name[0]) and split in (None, name[1])]
+    if not fitting:
+        asked = f"{subset or 'any subset'}/{split or 'any split'}"
+        raise ScoresError(f"{path} has no predictions of {asked}; it has: {there}.")
+    if len(fitting) > 1:
+        raise ScoresError(
+            f"{path} has predictions of several parts ({there}); load one with "
+            "evenreel.integrations.mteb.load_predictions(path, corpus, split, subset)."
+        )
+    found: dict[str, Any] = parts[fitting[0]]
+    if not any(found.values()):
+        raise ScoresError(f"{path} lists nothing for {'/'.join(fitting[0])}; run the task again.")
+    return found
+
+
+# Tables
+
+
+def column_of(table: pl.DataFrame, names: Sequence[str]) -> str | None:
+    """Return the first of some names that a table has a column of; None for none."""
+    return next((name for name in names if name in table.columns), None)
+
+
+def lists_pairs(table: pl.DataFrame, values: Sequence[str] = (SCORE,)) -> bool:
+    """Return whether a table has a row a pair of a query and an item, and a column of `values`.
+
+    >>> lists_pairs(pl.DataFrame({"caption_id": ["0"], "clip_id": ["a"], "score": [0.5]}))
+    True
+    >>> lists_pairs(pl.DataFrame({"caption_id": ["0"], "score": [0.5]}))  # a clip of that name
+    False
+    """
+    return None not in (column_of(table, names) for names in (values, QUERY_NAMES, ITEM_NAMES))
+
+
+def from_table(
+    where: str, table: pl.DataFrame, corpus: Corpus | None, *, partial: bool = False, queries: Direction | None = None
+) -> Scores | ListedScores | NDArray[Any]:
+    """Make scores from a table with a row a pair, or a row a caption and a column a clip.
+
+    Returns:
+        Scores by their ids, which are not compared with those of the corpus where a row is a caption; or the values
+        alone, (Q, V), of a table that names neither its rows nor its columns.
+    """
+    query, item = column_of(table, QUERY_NAMES), column_of(table, ITEM_NAMES)
+    if query is None or item is None or not lists_pairs(table):
+        return _from_wide(where, table, query or item)
+    if table[SCORE].dtype.is_nested():
+        raise ScoresError(f"Column {SCORE!r} of {where} holds {table[SCORE].dtype}; it must hold numbers.")
+    if query == QUERY_NAMES[0]:  # says that these are captions; a 'query' may be a clip
+        queries = queries or "t2v"
+        query, item = (item, query) if queries == "v2t" else (query, item)
+    columns = {"query": _text_column(where, table, query), "item": _text_column(where, table, item)}
+    listing = pl.DataFrame({**columns, SCORE: table[SCORE].cast(pl.Float64, strict=False)})
+    listing = listing.with_row_index("number", offset=1)
+    return make_listed(listing, corpus, lambda number: f"Row {number} of {where}", partial=partial, queries=queries)
+
+
+def _text_column(where: str, table: pl.DataFrame, name: str) -> pl.Series:
+    """A column of ids as text; every row has one."""
+    column = table[name]
+    if column.dtype.is_nested():
+        raise ScoresError(f"Column {name!r} of {where} holds {column.dtype}; it must hold one id a row.")
+    if column.null_count():
+        raise ScoresError(f"Row {int(column.is_null().arg_true()[0]) + 1} of {where} has no {name}; every row has one.")
+    try:
+        return as_ids(column)
+    except pl.exceptions.PolarsError as error:
+        raise ScoresError(f"Column {name!r} of {where} holds {column.dtype}, which is no text.") from error
+
+
+def _from_wide(where: str, table: pl.DataFrame, ids: str | None) -> Scores | NDArray[Any]:
+    """A row a caption, whose ids are in the column `ids`, in an index of pandas, or in the only column of text."""
+    texts = [name for name, kind in table.schema.items() if kind == pl.String]
+    ids = ids or next((name for name in table.columns if name.startswith(INDEX)), texts[0] if len(texts) == 1 else None)
+    values = table if ids is None else table.drop(ids)
+    for column in values:
+        if not (column.dtype.is_numeric() or column.dtype == pl.Boolean) or column.null_count():
+            raise ScoresError(
+                f"Column {column.name!r} of {where} is not full of numbers; a table of scores is caption_id and then a "
+                "column of numbers for each clip."
+            )
+    if ids is not None:
+        return Scores(values.to_numpy(), _text_column(where, table, ids).to_list(), values.columns)
+    # Libraries name columns so where nobody has: 0, 1, 2, or column_0, column_1.
+    if not any(values.columns == [f"{word}{place}" for place in range(values.width)] for word in ("", "column_")):
+        raise ScoresError(
+            f"{where} has no column caption_id; it has: {', '.join(table.columns[:10]) or 'none'}; name its rows by "
+            "that, or by its index, or give the numbers alone, rows and columns in the corpus's order."
+        )
+    return values.to_numpy()
+
+
+# Lists
+
+
+@dataclass(frozen=True, eq=False)
+class ListedScores(Shown):
+    """Scores (Q, V) from ranked lists, of clips for captions or of captions for clips; implements `ScoreBlocks`.
+
+    Pairs that are not listed score minus infinity and are never retrieved.
+    """
+
+    rows: NDArray[np.int64]  # (N,) row and column of each listed pair
+    columns: NDArray[np.int64]
+    values: NDArray[Any]  # (N,) scores of the listed pairs
+    caption_ids: Sequence[str]  # ids of the Q captions
+    video_ids: Sequence[str]  # ids of the V clips
+    queries: Direction = "t2v"  # `t2v` where captions have lists, `v2t` where videos have
+    uses: tuple[str, ...] = ()  # what the scores use beside caption and video, see `evenreel.types.ScoreNotes`
+    notices: tuple[str, ...] = ()  # sentences on what was left out, for the notes
+
+    @property
+    def about(self) -> ScoreNotes:
+        """Notes on what the lists use, and whether they list every pair."""
+        complete = len(self.values) == len(self.caption_ids) * len(self.video_ids)
+        return ScoreNotes(self.uses, self.notices, complete=complete)
+
+    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
+        """Return the scores (q, v) of some captions and videos, minus infinity for pairs that are not listed."""
+        few_rows = captions.stop - captions.start < len(self.caption_ids)
+        by_row, by_column = self._tables
+        part = (by_row if few_rows else by_column)[captions, videos].tocoo()
+        dense = np.full(part.shape, -np.inf, dtype=self.values.dtype)
+        dense[part.row, part.col] = part.data
+        return dense
+
+    @cached_property
+    def _tables(self) -> tuple[sparse.csr_array, sparse.csc_array]:
+        """Both are kept since a slice along the other axis of a sparse table reads all of it."""
+        by_row = sparse.csr_array(
+            (self.values, (self.rows, self.columns)), shape=(len(self.caption_ids), len(self.video_ids))
+        )
+        return by_row, by_row.tocsc()
+
+
+def make_listed(
+    listing: pl.DataFrame,
+    corpus: Corpus | None,
+    place: Callable[[int], str],
+    *,
+    partial: bool = False,
+    queries: Direction | None = None,
+) -> ListedScores:
+    """Make scores from ranked lists, checked against a corpus; a query without a list counts as having found nothing.
+
+    The ids show whether captions or clips are the queries.
+
+    Args:
+        listing: `query`, `item`, `score`, and `number`, that of the line or row it was read from.
+        corpus: corpus of the ids; None for those of the lists.
+        place: words for where a number is, for messages.
+        partial: leave out queries without a list.
+        queries: whose the lists are where the ids fit both ways.
+    """
+    if corpus is None:
+        turned = queries == "v2t"
+        asking, items = (listing[side].drop_nulls().unique(maintain_order=True) for side in ("query", "item"))
+    else:
+        captions, clips = corpus.captions["caption_id"], corpus.clips["clip_id"]
+        turned = _are_clips_queries(listing, captions, clips, place, queries)
+        asking, items = (clips, captions) if turned else (captions, clips)
+    _check_list(listing, (asking, items), ("clip", "caption") if turned else ("caption", "clip"), place)
+    if partial:
+        asking = asking.filter(asking.is_in(listing["query"].implode()))
+    sides = [(listing["query"], asking), (listing["item"], items)]
+    (of_captions, captions), (of_clips, clips) = sides[::-1] if turned else sides
+    rows, columns = (
+        named.replace_strict(ids, np.arange(len(ids)), return_dtype=pl.Int64).to_numpy()
+        for named, ids in ((of_captions, captions), (of_clips, clips))
+    )
+    values = listing[SCORE].to_numpy()
+    return ListedScores(rows, columns, values, captions.to_list(), clips.to_list(), "v2t" if turned else "t2v")
+
+
+def _are_clips_queries(
+    listing: pl.DataFrame, captions: pl.Series, clips: pl.Series, place: Callable[[int], str], queries: Direction | None
+) -> bool:
+    """Whether the lists fit the corpus better with clips as the queries."""
+    asking, items = (listing[side].unique(maintain_order=True) for side in ("query", "item"))
+    ahead, back = (
+        sum(int(ids.is_in(known.implode()).sum()) for ids, known in zip((asking, items), sides, strict=True))
+        for sides in ((captions, clips), (clips, captions))
+    )
+    if ahead != back or ahead < len(asking) + len(items):
+        return back > ahead
+    if queries is None:
+        first = listing.row(0, named=True)
+        raise ScoresError(
+            f"{place(first['number'])} lists {first['item']!r} for {first['query']!r}, and here as everywhere the ids "
+            "are those of captions and of clips alike; say which are the queries: queries='t2v' for captions, 'v2t' "
+            "for clips, or --direction on the command line."
+        )
+    return queries == "v2t"
+
+
+def _check_list(
+    listing: pl.DataFrame, known: tuple[pl.Series, pl.Series], names: tuple[str, str], place: Callable[[int], str]
+) -> None:
+    again = ~listing.select(pl.struct("query", "item").is_first_distinct()).to_series()
+    wrong = [
+        *(
+            (
+                ~listing[side].is_in(ids.implode()),
+                f"names {{{side}!r}}, which is no {what} of the corpus; {WHAT_WAS_SCORED}.",
+            )
+            for side, ids, what in zip(("query", "item"), known, names, strict=True)
+        ),
+        (
+            listing[SCORE].is_null() | listing[SCORE].is_nan(),
+            "has no number for a score ({query!r}, {item!r}); nothing can rank it.",
+        ),
+        (again, "lists {item!r} a second time for {query!r}; a pair has one score."),
+    ]
+    for rows, sentence in wrong:
+        for row in rows.arg_true():
+            found = listing.row(row, named=True)
+            raise ScoresError(f"{place(found['number'])} {sentence.format(**found)}")
+
+
+def served(scores: ScoreBlocks, notice: Notice) -> tuple[Direction, ...]:
+    """Return the directions that scores serve: lists with gaps only that of the queries that they belong to."""
+    if not isinstance(scores, ListedScores) or scores.about.complete:
+        return ("t2v", "v2t")
+    other = "v2t" if scores.queries == "t2v" else "t2v"
+    notice(f"The lists are for {scores.queries} only, so {other} is left out; --direction or settings ask for it.")
+    return (scores.queries,)
+
+
+def tell_of_gaps(lists: ListedScores, notice: Notice) -> None:
+    """Say how much is not listed: it is not retrieved, and its rank is the mean of the places that are left."""
+    if lists.about.complete:
+        return
+    places, ids, what = (
+        (lists.rows, lists.caption_ids, "captions")
+        if lists.queries == "t2v"
+        else (lists.columns, lists.video_ids, "videos")
+    )
+    without = len(ids) - len(np.unique(places))
+    share = len(lists.values) / max(1, len(lists.caption_ids) * len(lists.video_ids))
+    notice(
+        f"The scores list {share:.1%} of all pairs; the others were not retrieved: no hit and no gain, and a rank "
+        "behind what is listed."
+        + (f" {without:,} of {len(ids):,} {what} have no list and count as having found nothing." if without else "")
+    )
+
+
+# A corpus
+
+
+def by_ids(where: str, scores: Scores, corpus: Corpus, notice: Notice) -> Scores:
+    """Return the scores, turned where their ids say that a video is a row; each id known and there once."""
+    captions, clips = (dict.fromkeys(ids).keys() for ids in (corpus.captions["caption_id"], corpus.clips["clip_id"]))
+    rows, columns = set(scores.caption_ids), set(scores.video_ids)
+    ahead, back = rows <= captions and columns <= clips, rows <= clips and columns <= captions
+    if ahead and back:
+        notice(
+            "The ids are those of captions and of clips alike, so the names are taken at their word: a caption a row, "
+            "a clip a column."
+        )
+    elif back:
+        notice("There is a video a row, as the ids say; it is turned.")
+        scores = Scores(scores.values.T, scores.video_ids, scores.caption_ids, scores.about)
+    for ids, known, what in ((scores.caption_ids, captions, "caption"), (scores.video_ids, clips, "clip")):
+        seen: set[str] = set()
+        for one in ids:
+            if one not in known:
+                raise ScoresError(
+                    f"{where} names {one!r}, which is no {what} of the corpus; its first is "
+                    f"{next(iter(known), None)!r} (column {what}_id); {WHAT_WAS_SCORED}."
+                )
+            if one in seen:
+                raise ScoresError(f"{where} names the {what} {one!r} twice; every id is there once.")
+            seen.add(one)
+    return scores
+
+
+def in_order(where: str, values: NDArray[Any], corpus: Corpus, whole: Corpus, notice: Notice) -> Scores:
+    """Return the scores of a corpus, or of the whole one that it is of, whichever has as many captions and clips."""
+    if values.shape == (whole.captions.height, whole.clips.height):
+        corpus = whole
+    captions, clips = corpus.captions["caption_id"].to_list(), corpus.clips["clip_id"].to_list()
+    if values.shape != (len(captions), len(clips)):
+        turned = values.shape == (len(clips), len(captions))
+        raise ScoresError(
+            f"{where} is {' x '.join(f'{one:,}' for one in values.shape)}, but the corpus has {len(captions):,} "
+            f"captions and {len(clips):,} clips (a caption a row, a clip a column)"
+            + (
+                ": it lies the other way round, so give its transpose."
+                if turned
+                else "; give it the corpus, or the split, that it is of, or with its ids: Scores(values, caption_ids, "
+                "video_ids)."
+            )
+        )
+    notice("The table names no ids: its rows and columns are taken for the corpus's captions and clips in their order.")
+    return Scores(values, captions, clips)
+
+
 def cut_to(
-    part: Corpus, scores: Scores | ListedScores, whole: Corpus, path: Path, notice: Callable[[str], object]
+    part: Corpus, scores: Scores | ListedScores, whole: Corpus, path: Path, notice: Notice
 ) -> Scores | ListedScores:
     """Select the scores of a part of a corpus; captions and clips of other parts are left out.
 
     Adjacent rows and columns, as those of a split mostly are, are not copied from a memory-mapped table.
     """
-    rows = _places(scores.caption_ids, part.captions["caption_id"])
-    columns = _places(scores.video_ids, part.clips["clip_id"])
+    rows, columns = (
+        np.flatnonzero(pl.Series(ids, dtype=pl.String).is_in(kept.implode()).to_numpy())
+        for ids, kept in ((scores.caption_ids, part.captions["caption_id"]), (scores.video_ids, part.clips["clip_id"]))
+    )
     captions, clips = len(scores.caption_ids) - len(rows), len(scores.video_ids) - len(columns)
     if not captions and not clips:
         return scores
     if not len(rows) or not len(columns):
         raise ScoresError(_of_another_part(path, scores, whole, "captions" if not len(rows) else "clips"))
-    notice(_left_out(captions, clips, scores.about.uses))
-    return _cut_lists(scores, rows, columns) if isinstance(scores, ListedScores) else _cut_table(scores, rows, columns)
-
-
-def _places(ids: Sequence[str], kept: pl.Series) -> Indices:
-    """Where those that are kept are among the ids, ascending."""
-    return np.flatnonzero(pl.Series(ids, dtype=pl.String).is_in(kept.implode()).to_numpy())
-
-
-def _cut_table(scores: Scores, rows: Indices, columns: Indices) -> Scores:
-    values = scores.values[_together(rows)][:, _together(columns)]
-    return Scores(values, _chosen(scores.caption_ids, rows), _chosen(scores.video_ids, columns), scores.about)
-
-
-def _cut_lists(scores: ListedScores, rows: Indices, columns: Indices) -> ListedScores:
-    row, column = (
-        _new_places(kept, len(ids))[listed]
-        for kept, ids, listed in (
-            (rows, scores.caption_ids, scores.rows),
-            (columns, scores.video_ids, scores.columns),
-        )
+    others = " and ".join(count(one, word) for one, word in ((captions, "caption"), (clips, "clip")) if one)
+    known = " What they use was of the whole gallery, so better score the part alone." if scores.about.uses else ""
+    notice(f"The file also has scores of {others} of other parts of the corpus, which are left out.{known}")
+    caption_ids, video_ids = (
+        [ids[int(row)] for row in kept] for ids, kept in ((scores.caption_ids, rows), (scores.video_ids, columns))
     )
+    if isinstance(scores, Scores):
+        return Scores(scores.values[_together(rows)][:, _together(columns)], caption_ids, video_ids, scores.about)
+    of_rows, of_columns = np.full(len(scores.caption_ids), -1), np.full(len(scores.video_ids), -1)
+    of_rows[rows], of_columns[columns] = np.arange(len(rows)), np.arange(len(columns))
+    row, column = of_rows[scores.rows], of_columns[scores.columns]
     kept = (row >= 0) & (column >= 0)
-    return replace(
-        scores,
-        rows=row[kept],
-        columns=column[kept],
-        values=scores.values[kept],
-        caption_ids=_chosen(scores.caption_ids, rows),
-        video_ids=_chosen(scores.video_ids, columns),
-    )
+    listed = replace(scores, rows=row[kept], columns=column[kept], values=scores.values[kept])
+    return replace(listed, caption_ids=caption_ids, video_ids=video_ids)
 
 
 def _together(places: Indices) -> slice | Indices:
@@ -920,28 +854,10 @@ def _together(places: Indices) -> slice | Indices:
     return slice(first, last + 1) if last - first + 1 == len(places) else places
 
 
-def _new_places(kept: Indices, size: int) -> Indices:
-    """(size,) the place of each one among those that are kept, -1 for the others."""
-    found = np.full(size, -1, dtype=np.int64)
-    found[kept] = np.arange(len(kept))
-    return found
-
-
-def _chosen(ids: Sequence[str], places: Indices) -> list[str]:
-    return [ids[place] for place in places]
-
-
-def _left_out(captions: int, clips: int, uses: tuple[str, ...]) -> str:
-    others = " and ".join(count(one, word) for one, word in ((captions, "caption"), (clips, "clip")) if one)
-    known = " What they use was of the whole gallery, so better score the part alone." if uses else ""
-    return f"The file also has scores of {others} of other parts of the corpus, which are left out.{known}"
-
-
 def _of_another_part(path: Path, scores: Scores | ListedScores, whole: Corpus, what: str) -> str:
     """The sentence for scores of which nothing is left, with the splits that they are of."""
-    if what == "clips":
-        clips = scores.video_ids
-    else:
+    clips = scores.video_ids
+    if what == "captions":
         asked = pl.col("caption_id").is_in(pl.Series(scores.caption_ids, dtype=pl.String).implode())
         clips = whole.captions.filter(asked)["clip_id"].to_list()
     splits = splits_of(whole, clips)

@@ -18,9 +18,8 @@ from evenreel.progress import Progress
 from evenreel.provenance import provenance_of
 
 if TYPE_CHECKING:
-    from evenreel.evaluation import Comparison, Evaluation, RelevanceLike, RelevanceName
+    from evenreel.evaluation import Evaluation, RelevanceLike, RelevanceName
     from evenreel.evaluation.answers import Judgements, Truth
-    from evenreel.evaluation.comparison import SideBySide
     from evenreel.evaluation.metrics import Direction, EvaluationSettings
     from evenreel.evaluation.moments import MomentEvaluation, MomentPredictions, MomentSettings, MomentTruth
     from evenreel.evaluation.rescoring import Bank, Rescoring
@@ -206,37 +205,35 @@ class Correction:
             if given := list(self.settings.given):
                 raise UsageError(f"--{given[0]} is a setting of a correction; name the correction with --rescore.")
             return
-        self.method.chosen(self.settings)
-        self._check_banks(directions)
+        method, of_captions, of_clips = self.method, self.bank, self.video_bank
+        method.chosen(self.settings)
+        for wrong, sentence in (
+            (
+                method.needs_bank and not (of_captions or of_clips),
+                "{name} needs a bank; name the scores of other captions with --bank, or of other clips with "
+                "--video-bank",
+            ),
+            (self.banks and not method.needs_bank, "{name} takes no bank; leave --bank out"),
+            (
+                method.needs_pairs and not self.bank_pairs,
+                "{name} needs a second bank; name the scores of other captions with other clips with --bank-pairs",
+            ),
+            (self.bank_pairs and not method.needs_pairs, "{name} uses one bank alone; leave --bank-pairs out"),
+            (
+                of_captions and not of_clips and "v2t" in directions,
+                "{bank} is a bank of captions, which serves t2v; name one of clips with --video-bank, or leave "
+                "--direction v2t out",
+            ),
+            (
+                of_clips and not of_captions and "t2v" in directions,
+                "{videos} is a bank of clips, which serves v2t; name one of captions with --bank, or leave "
+                "--direction t2v out",
+            ),
+        ):
+            if wrong:
+                raise UsageError(sentence.format(name=method.name, bank=of_captions, videos=of_clips) + ".")
         for path in self.banks:
             check_file(path)
-
-    def _check_banks(self, directions: Sequence[str]) -> None:
-        method = self.method
-        if method.needs_bank and not (self.bank or self.video_bank):
-            raise UsageError(
-                f"{method.name} needs a bank; name the scores of other captions with --bank, or of other clips with "
-                "--video-bank."
-            )
-        if self.banks and not method.needs_bank:
-            raise UsageError(f"{method.name} takes no bank; leave --bank out.")
-        if method.needs_pairs and not self.bank_pairs:
-            raise UsageError(
-                f"{method.name} needs a second bank; name the scores of other captions with other clips with "
-                "--bank-pairs."
-            )
-        if self.bank_pairs and not method.needs_pairs:
-            raise UsageError(f"{method.name} uses one bank alone; leave --bank-pairs out.")
-        if self.bank and not self.video_bank and "v2t" in directions:
-            raise UsageError(
-                f"{self.bank} is a bank of captions, which serves t2v; name one of clips with --video-bank, or leave "
-                "--direction v2t out."
-            )
-        if self.video_bank and not self.bank and "t2v" in directions:
-            raise UsageError(
-                f"{self.video_bank} is a bank of clips, which serves v2t; name one of captions with --bank, or leave "
-                "--direction t2v out."
-            )
 
     def served(self, directions: Sequence[Direction]) -> tuple[Direction, ...]:
         """Return those of the directions that it corrects with the banks that are given."""
@@ -312,53 +309,41 @@ class Correction:
 TRAIN = "train"
 
 
-@dataclass(frozen=True)
-class MomentsJob:
-    """Evaluation of predicted windows in time, as `evenreel evaluate --moments` is asked for it.
+def _measure_moments(
+    systems: ScoredSystems,
+    metrics: tuple[str, ...],
+    settings: EvaluationSettings,
+    files: EvaluationFiles,
+    *,
+    of_rankings: bool,
+    as_json: bool,
+) -> None:
+    """Measure predicted windows of every system and both guesses, and print or write what is found."""
+    from evenreel.cli.evaluate.show import show_moments, write_moments
+    from evenreel.corpus import load_corpus, select
+    from evenreel.evaluation.metrics import EvaluationSettings
+    from evenreel.evaluation.moments import MomentSettings, compare_moments, load_predictions, moment_truth
 
-    Attributes:
-        metrics: words of metrics; empty for those that the corpus has an answer to.
-        settings: settings of an evaluation, of which `partial` and `confidence` count here.
-        files: files to write; only `per_query` can be.
-        of_rankings: whether options were given that serve rankings of whole clips alone.
-    """
-
-    metrics: tuple[str, ...]
-    settings: EvaluationSettings
-    files: EvaluationFiles
-    of_rankings: bool
-
-    def run(self, paths: Sequence[Path], corpus: Path, split: str | None, as_json: bool) -> None:
-        """Measure every system and both guesses, and print or write what is found."""
-        from evenreel.cli.evaluate.show import show_moments, write_moments
-        from evenreel.corpus import load_corpus, select
-        from evenreel.evaluation.moments import MomentSettings, compare_moments, load_predictions, moment_truth
-        from evenreel.provenance import provenance_of
-
-        self._check(paths)
-        partial, confidence = self.settings.partial, self.settings.confidence
-        settings = MomentSettings(self.metrics, partial=partial, confidence=confidence)
-        whole = load_corpus(corpus)
-        truth = moment_truth(whole if split is None else select(whole, split=split))
-        predicted = {name: load_predictions(path) for name, path in system_names(paths).items()}
-        found = measured(predicted, truth, learned_of(whole, split), settings)
-        compared = compare_moments({name: found[name] for name in predicted}, confidence)
-        made = provenance_of({"scores": paths, "corpus": corpus}) if as_json else None
-        show_moments(found, compared, made)
-        if self.files.per_query:
-            write_moments(self.files.per_query, found)
-
-    def _check(self, paths: Sequence[Path]) -> None:
-        from evenreel.evaluation.metrics import EvaluationSettings
-
-        plain = EvaluationSettings(partial=self.settings.partial, confidence=self.settings.confidence)
-        others = replace(self.files, per_query=None) != EvaluationFiles()
-        if self.of_rankings or others or self.settings != plain:
-            raise UsageError(
-                "--moments measures windows in time: beside it there are --corpus, --split, --against, --metric, "
-                "--partial, --confidence, --per-query and --json."
-            )
-        self.files.check(paths)
+    if systems.corpus is None:
+        raise UsageError("--moments needs the true windows of a corpus; name it with --corpus FOLDER.")
+    partial, confidence = settings.partial, settings.confidence
+    others = replace(files, per_query=None) != EvaluationFiles()
+    if of_rankings or others or settings != EvaluationSettings(partial=partial, confidence=confidence):
+        raise UsageError(
+            "--moments measures windows in time: beside it there are --corpus, --split, --against, --metric, "
+            "--partial, --confidence, --per-query and --json."
+        )
+    files.check(systems.files)
+    whole = load_corpus(systems.corpus)
+    truth = moment_truth(whole if systems.split is None else select(whole, split=systems.split))
+    predicted = {name: load_predictions(path) for name, path in system_names(systems.files).items()}
+    asked = MomentSettings(metrics, partial=partial, confidence=confidence)
+    found = measured(predicted, truth, learned_of(whole, systems.split), asked)
+    compared = compare_moments({name: found[name] for name in predicted}, confidence)
+    made = provenance_of({"scores": systems.files, "corpus": systems.corpus}) if as_json else None
+    show_moments(found, compared, made)
+    if files.per_query:
+        write_moments(files.per_query, found)
 
 
 def learned_of(corpus: Corpus, split: str | None) -> MomentTruth | None:
@@ -462,15 +447,14 @@ def evaluate(
 ) -> None:
     """Measure scores of any system: recall, ranks, nDCG, mAP with intervals, and paired tests against others."""
     from evenreel.cli.evaluate.show import show_evaluation, write_per_query, write_side_by_side
+    from evenreel.evaluation.comparison import compare, side_by_side
     from evenreel.report import evaluation_page, write_page
 
     if choice.moments:
         tables = choice.side_by_side or choice.mean or files.side_by_side
         of_rankings = bool(choice.direction or choice.relevance != "clip" or tables or correction.given)
-        asked = MomentsJob(choice.metric, settings, files, of_rankings or systems.qrels is not None)
-        if systems.corpus is None:
-            raise UsageError("--moments needs the true windows of a corpus; name it with --corpus FOLDER.")
-        asked.run(systems.files, systems.corpus, systems.split, as_json)
+        of_rankings = of_rankings or systems.qrels is not None
+        _measure_moments(systems, choice.metric, settings, files, of_rankings=of_rankings, as_json=as_json)
         return
     if choice.metric:
         settings = replace(settings, metrics=choice.metric)  # type: ignore[arg-type]  # words become metrics
@@ -484,12 +468,19 @@ def evaluate(
     files.check([*paths.values(), *correction.banks, *([systems.qrels] if systems.qrels else ())])
     job = _job(systems, paths, settings, choice, correction)
     evaluations = {name: job.evaluate(path) for name, path in paths.items()}
-    comparison = _compared(evaluations, settings)
+    comparison = together = None
+    name, *others = evaluations
+    if others:
+        with share_bar(f"comparing with {name}") as progress:
+            rest = {one: evaluations[one] for one in others}
+            comparison = compare(evaluations[name], rest, settings, progress=progress)
+    if choice.side_by_side or choice.mean or files.side_by_side:
+        with share_bar("testing the best of each column") as progress:
+            together = side_by_side(evaluations, settings, mean=choice.mean, progress=progress)
     inputs = {
         "scores": [*paths.values()], "bank": correction.banks, "corpus": systems.corpus, "qrels": systems.qrels
     }  # fmt: skip
     made = provenance_of(inputs) if as_json or files.html else None
-    together = _together(evaluations, settings, choice, files)
     show_evaluation(evaluations, comparison, as_json, made, together)
     if files.html:
         write_page(evaluation_page(evaluations, job.part, comparison, settings, together), files.html, made)
@@ -555,28 +546,6 @@ def _job(
 def _asked(choice: MeasureChoice, settings: EvaluationSettings) -> Direction | None:
     """The direction whose lists a run has, where one alone is asked for."""
     return settings.directions[0] if choice.direction and len(settings.directions) == 1 else None
-
-
-def _compared(evaluations: Mapping[str, Evaluation], settings: EvaluationSettings) -> Comparison | None:
-    from evenreel.evaluation import compare
-
-    name, *others = evaluations
-    if not others:
-        return None
-    with share_bar(f"comparing with {name}") as progress:
-        return compare(evaluations[name], {one: evaluations[one] for one in others}, settings, progress=progress)
-
-
-def _together(
-    evaluations: Mapping[str, Evaluation], settings: EvaluationSettings, choice: MeasureChoice, files: EvaluationFiles
-) -> SideBySide | None:
-    """All systems in one table, if it is asked for."""
-    from evenreel.evaluation.comparison import side_by_side
-
-    if not (choice.side_by_side or choice.mean or files.side_by_side):
-        return None
-    with share_bar("testing the best of each column") as progress:
-        return side_by_side(evaluations, settings, mean=choice.mean, progress=progress)
 
 
 @dataclass(frozen=True, eq=False)

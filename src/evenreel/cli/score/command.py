@@ -42,42 +42,30 @@ MANY = 10
 
 @dataclass(frozen=True)
 class Scored:
-    """Contents of a file of scores.
+    """Contents of a file of scores."""
 
-    Attributes:
-        captions: number of captions.
-        clips: number of clips.
-        set_aside: clips that were left out, with the reasons.
-        notices: sentences on what a reader should know.
-        uses: what went into the scores, see `evenreel.types.ScoreNotes.uses`.
-        use: words before each of `uses` where it is shown.
-    """
+    captions: int  # number of captions
+    clips: int  # number of clips
+    set_aside: tuple[SetAside, ...] = ()  # clips that were left out, with the reasons
+    notices: tuple[str, ...] = ()  # sentences on what a reader should know
+    uses: tuple[str, ...] = ()  # what went into the scores, see `evenreel.types.ScoreNotes.uses`
+    use: str = "the matcher was trained with"  # words before each of `uses` where it is shown
 
-    captions: int
-    clips: int
-    set_aside: tuple[SetAside, ...] = ()
-    notices: tuple[str, ...] = ()
-    uses: tuple[str, ...] = ()
-    use: str = "the matcher was trained with"
+
+def check_said(out: Path, said: object, what: str) -> None:
+    """Refuse an .npy where there is something that it cannot say."""
+    if said and out.suffix == ".npy":
+        raise UsageError(f"An .npy cannot say {what}; let --out end in .npz.")
 
 
 def check_name(out: Path) -> None:
-    """Check that scores can be saved as a file of this name.
-
-    Raises:
-        UsageError: its name ends neither in `.npz` nor in `.npy`.
-    """
+    """Check that scores can be saved as a file of this name."""
     if out.suffix not in (".npz", ".npy"):
         raise UsageError(f"{out} ends neither in .npz nor in .npy; give --out one of these names.")
 
 
 def check_table(out: Path, scored: Scored) -> None:
-    """Check, before hours are spent, that a table can be written, and say how large a large one will be.
-
-    Raises:
-        OutputError: the disk has no room for it.
-        UsageError: its file names no ids, and some clips are left out.
-    """
+    """Check, before hours are spent, that a table can be written, and say how large a large one will be."""
     if out.suffix == ".npy" and scored.set_aside:
         raise UsageError(
             f"The features leave {count(len(scored.set_aside), 'clip')} out that had been skipped, and an .npy does "
@@ -112,8 +100,7 @@ def show_scored(out: Path, scored: Scored, as_json: bool) -> None:
 
 Which = Literal["all", "generated"]
 
-SOME = 64
-"""Captions and clips that tell whether a matcher sees the order of frames."""
+SOME = 64  # captions and clips that tell whether a matcher sees the order of frames
 
 BLIND = (
     "the matcher gives the same scores whatever the order of frames, so that this says nothing of what is due to motion"
@@ -153,12 +140,7 @@ class Probe:
                 raise UsageError(f"{option} is {word!r}; it must be {', '.join(filter(None, known))}.")
 
     def check(self, out: Path) -> None:
-        """Check, before anything is loaded, that the options go together.
-
-        Raises:
-            UsageError: an option is given without the one that it needs, or with one that leaves it nothing to do, or
-                the file for the scores is an .npy, which cannot say what was done.
-        """
+        """Check, before anything is loaded, that the options go together."""
         for wrong, sentence in (
             (
                 self.one and (self.moves or self.frames),
@@ -168,10 +150,10 @@ class Probe:
             (self.stage == "video" and not self.moves, "--order-stage says when --frame-order moves frames; give both"),
             (self.stage == "video" and not self.frames, "--order-stage video needs --frames, how many are taken then"),
             (self.rule and not self.frames, "--rule needs --frames, how many of its frames the matcher is given"),
-            (self.uses and out.suffix == ".npy", "an .npy cannot say what was done to frames; let --out end in .npz"),
         ):
             if wrong:
-                raise UsageError(f"{sentence[0].upper()}{sentence[1:]}.")
+                raise UsageError(f"{sentence}.")
+        check_said(out, self.uses, "what was done to frames")
 
     @property
     def moves(self) -> bool:
@@ -198,14 +180,7 @@ class Probe:
         progress: Progress,
         pretrained_features: Path | None = None,
     ) -> CorpusFeatures:
-        """Load the features of a corpus for a matcher, and change their frames.
-
-        Arguments are those of `evenreel.checkpoint.load_features_for`.
-
-        Raises:
-            CorpusError: frames of generated clips are to be moved, and there is none.
-            FeaturesError: see `evenreel.checkpoint.load_features_for`; or there are none by the probe's rule.
-        """
+        """Load the features of a corpus for a matcher, and change their frames."""
         from evenreel.checkpoint import load_features_for
 
         loaded = load_features_for(
@@ -291,11 +266,7 @@ class WordProbe:
             raise UsageError(f"--words-unit is {self.words_unit!r}; it must be {', '.join(_UNITS)}.")
 
     def changes(self, trained: WordChanges | None) -> WordChanges | None:
-        """Return the changes of words for a matcher that was trained with others; None for no changes.
-
-        Raises:
-            UsageError: an option is given that says nothing without another one.
-        """
+        """Return the changes of words for a matcher that was trained with others; None for no changes."""
         from evenreel.features.word_changes import WordChanges
 
         asked = {
@@ -312,12 +283,7 @@ class WordProbe:
         return changes
 
     def asking(self, pretrained: Pretrained, out: Path) -> Pretrained:
-        """Return the matcher as if it had been trained with these changes.
-
-        Raises:
-            UsageError: it reads no words on screen; the file for the scores cannot say what was done; or an option says
-                nothing.
-        """
+        """Return the matcher as if it had been trained with these changes."""
         inputs = pretrained.about.inputs
         if inputs.windows is None and self != WordProbe():
             raise UsageError(
@@ -325,8 +291,7 @@ class WordProbe:
                 "--words-seed and --words-unit out."
             )
         changes = self.changes(inputs.word_changes)
-        if changes is not None and changes.uses and out.suffix == ".npy":
-            raise UsageError(f"An .npy cannot say that scores are with {changes}; let --out end in .npz.")
+        check_said(out, changes and changes.uses, f"that scores are with {changes}")
         about = replace(pretrained.about, inputs=replace(inputs, word_changes=changes))
         return replace(pretrained, about=about)
 
@@ -385,21 +350,8 @@ class CaptionReading:
             return (f"the bias of captions in place of their content, {drawn}",)
         return (f"the content of captions and {self.alpha:g} times their bias, {drawn}",)
 
-    def check(self, out: Path) -> None:
-        """Refuse a file of scores that cannot say what captions were read by.
-
-        Raises:
-            UsageError: it is an .npy, and captions are read by their bias.
-        """
-        if self.uses and out.suffix == ".npy":
-            raise UsageError("An .npy cannot say what captions were read by; let --out end in .npz.")
-
     def read(self, pretrained: Pretrained) -> AbstractContextManager[None]:
-        """Return a context in which the matcher encodes captions by these parts of them.
-
-        Raises:
-            UsageError: it has no bias of captions.
-        """
+        """Return a context in which the matcher encodes captions by these parts of them."""
         if not self._has_bias:
             return nullcontext()
         from evenreel.checkpoint.architecture import module
@@ -429,17 +381,12 @@ class SourceLevelling:
     recognise_sources: str | None = None
 
     def check(self, out: Path) -> None:
-        """Refuse a file of scores that cannot say that they are levelled, and sources that nothing is levelled by.
-
-        Raises:
-            UsageError: the file is an .npy, or no split is named to learn levels from.
-        """
+        """Refuse a file of scores that cannot say that they are levelled, and sources that nothing is levelled by."""
         if self.recognise_sources and not self.level_sources:
             raise UsageError(
                 "--recognise-sources tells whose scores are lowered; name a held-out split by --level-sources."
             )
-        if self.level_sources and out.suffix == ".npy":
-            raise UsageError("An .npy cannot say that its scores are levelled; let --out end in .npz.")
+        check_said(out, self.level_sources, "that its scores are levelled")
 
     def apply(
         self,
@@ -450,12 +397,7 @@ class SourceLevelling:
         pretrained: Pretrained,
         load: Callable[[Corpus], CorpusFeatures],
     ) -> ScoreBlocks:
-        """Level scores, or return them unchanged where no split is named.
-
-        Raises:
-            CorpusError: the corpus has no such split.
-            UsageError: a split has too few clips of a source, see `evenreel.debias.source.level`.
-        """
+        """Level scores, or return them unchanged where no split is named."""
         if self.level_sources is None:
             return scores
         from evenreel.corpus import select
@@ -485,22 +427,13 @@ def asks_library(checkpoint: str) -> bool:
 
 
 def score_library(library: str, corpus: Corpus, out: Path, device: str) -> Scored:
-    """Score captions by where a library's search puts each clip, and write the scores.
-
-    Raises:
-        CorpusError: the library has none of the clips' files, or it is not clear which are whose.
-        EncoderError: the model of the library cannot be loaded.
-        LibraryError: the library is damaged.
-        OutputError: the file cannot be written.
-        UsageError: the file cannot say what the scores use.
-    """
+    """Score captions by where a library's search puts each clip, and write the scores."""
     from evenreel.cli.score.search_scores import search_scores
     from evenreel.evaluation import save_scores
     from evenreel.features import SetAside
     from evenreel.library import open_library
 
-    if out.suffix == ".npy":
-        raise UsageError("A search uses word counts of the library, which an .npy cannot say; let --out end in .npz.")
+    check_said(out, library, "that a search uses word counts of the library")
     with open_library(library, device=device) as opened, share_bar("searching") as progress:
         found = search_scores(opened, corpus, progress)
     paths = dict(corpus.clips.select("clip_id", "path").iter_rows())
@@ -540,11 +473,7 @@ class WordOptions:
                 raise UsageError(f"{option} is {word!r}; it must be {' or '.join(known)}.")
 
     def check(self, checkpoint: str, change: Probe, pretrained_features: Path | None, device: str) -> None:
-        """Refuse options of words for a matcher, and those of frames and models for words.
-
-        Raises:
-            UsageError: an option of the other kind is given.
-        """
+        """Refuse options of words for a matcher, and those of frames and models for words."""
         if not asks_words(checkpoint):
             if self.words or self.by:
                 raise UsageError(
@@ -574,20 +503,7 @@ def asks_words(checkpoint: str) -> bool:
 
 
 def score_words(name: str, corpus: Corpus, features: Path, out: Path, options: WordOptions) -> Scored:
-    """Score captions by what is written in clips, and write the scores.
-
-    Args:
-        name: `bm25`, or `windows`: the word of a caption and the window of a clip that are most alike.
-        corpus: captions and clips to score.
-        features: folder of their features.
-        out: file for the scores.
-        options: words that are looked for, and how they are compared.
-
-    Raises:
-        FeaturesError: nobody read what is written in the clips; a clip has no features; a file is damaged.
-        OutputError: the file cannot be written.
-        UsageError: the file cannot say what the scores use, or which clips it is about; no clip has text.
-    """
+    """Score captions by what is written in clips, and write the scores."""
     from evenreel.evaluation import save_scores
     from evenreel.features.word_changes import WordChanges
 
@@ -678,25 +594,6 @@ class ScoredClips:
     pretrained_features: Path | None = None
     device: str = "auto"
 
-    def needed_features(self) -> Path:
-        """Return the folder of the features.
-
-        Raises:
-            UsageError: none is named.
-        """
-        if self.features is None:
-            raise UsageError("A matcher, and what compares words, reads features; name their folder with --features.")
-        return self.features
-
-    def check_library(self) -> None:
-        """Check that nothing is named that the search of a library has no use for.
-
-        Raises:
-            UsageError: features are named.
-        """
-        if self.features or self.pretrained_features:
-            raise UsageError("A library has its own vectors; leave --features and --pretrained-features out.")
-
 
 @dataclass(frozen=True)
 class ScoreChanges:
@@ -714,24 +611,11 @@ class ScoreChanges:
     reading: CaptionReading
     levels: SourceLevelling
 
-    def check_library(self) -> None:
-        """Check that nothing is to be changed of the search of a library.
-
-        Raises:
-            UsageError: an option would change frames, words, captions or levels.
-        """
-        if self != ScoreChanges(Probe(), WordProbe(), CaptionReading(), SourceLevelling()):
-            raise UsageError("The search of a library is scored as it is; leave options that change what is seen out.")
-
     def check(self, checkpoint: str, out: Path) -> None:
-        """Check, before anything is loaded, that a matcher, or words, can be scored so.
-
-        Raises:
-            UsageError: options do not go together, or the file for the scores cannot say what was done.
-        """
+        """Check, before anything is loaded, that a matcher, or words, can be scored so."""
         if not asks_words(checkpoint):
             self.frames.check(out)
-            self.reading.check(out)
+            check_said(out, self.reading.uses, "what captions were read by")
             self.levels.check(out)
         elif self.reading != CaptionReading() or self.levels != SourceLevelling():
             raise UsageError(
@@ -759,11 +643,12 @@ def score(
 
     check_name(out)
     of_library = asks_library(checkpoint)
-    if of_library:
-        source.check_library()
-        changes.check_library()
-    else:
-        source.needed_features()
+    if of_library and (source.features or source.pretrained_features):
+        raise UsageError("A library has its own vectors; leave --features and --pretrained-features out.")
+    if of_library and changes != ScoreChanges(Probe(), WordProbe(), CaptionReading(), SourceLevelling()):
+        raise UsageError("The search of a library is scored as it is; leave options that change what is seen out.")
+    if not of_library and source.features is None:
+        raise UsageError("A matcher, and what compares words, reads features; name their folder with --features.")
     options = replace(options, rule=changes.frames.rule, probe=changes.words)
     options.check(checkpoint, changes.frames, source.pretrained_features, source.device)
     changes.check(checkpoint, out)
@@ -773,7 +658,7 @@ def score(
     if of_library:
         scored = score_library(checkpoint, part, out, source.device)
     elif asks_words(checkpoint):
-        scored = score_words(checkpoint, part, source.needed_features(), out, options)
+        scored = score_words(checkpoint, part, cast("Path", source.features), out, options)
     else:
         scored = _score_by_matcher(checkpoint, source, whole, part, out, changes)
     splits = [] if source.split is not None else whole.clips["split"].drop_nulls().unique().sort().to_list()
@@ -794,7 +679,7 @@ def _score_by_matcher(
     from evenreel.matchers.scoring import matcher_scores
     from evenreel.types import ScoreNotes
 
-    frames, reading, features = changes.frames, changes.reading, source.needed_features()
+    frames, reading, features = changes.frames, changes.reading, cast("Path", source.features)
     pretrained = named_matcher(checkpoint, features, device=source.device)
     trained_with = pretrained.about.uses
     if out.suffix == ".npy" and trained_with:

@@ -26,15 +26,12 @@ ABOUT = ScoreNotes(uses=(WORD_COUNTS,))
 
 @dataclass(frozen=True, eq=False)
 class SearchScores:
-    """Scores of a library's search, and the clips of the corpus that it does not have.
+    """Scores of a library's search, and the clips of the corpus that it does not have."""
 
-    Attributes:
-        scores: number of the library's clips that each clip stands before, for each caption; minus infinity for a clip
-            that the search did not find.
-        missing: ids of clips whose file the library does not have; they are no columns of the scores.
-    """
-
+    # number of the library's clips that each clip stands before, for each caption; minus infinity for a clip that the
+    # search did not find
     scores: Scores
+    # ids of clips whose file the library does not have; they are no columns of the scores
     missing: tuple[str, ...] = ()
 
 
@@ -42,8 +39,7 @@ def search_scores(library: Library, corpus: Corpus, progress: Progress = lambda 
     """Search a library for every caption of a corpus, and score its clips by where they stand.
 
     A file of the library is the clip's whose path it ends with, in any spelling. Captions are searched for as
-    sentences, also where they begin as a query in quotes or of one channel does. Clips that stand equal score
-    equally.
+    sentences, also where they begin as a query in quotes or of one channel does. Clips that stand equal score equally.
     """
     with library.snapshot() as s:
         rows = s.connection.execute("SELECT path, clip_id FROM files WHERE state = 'indexed'")
