@@ -14,7 +14,7 @@ from evenreel.cli.app import app
 from evenreel.corpus import load_corpus, make_corpus, save_corpus
 from evenreel.errors import CorpusError, ScoresError, UsageError
 from evenreel.evaluation import save_scores
-from evenreel.language.composition.answers import ANSWERS
+from evenreel.language.composition import ANSWERS
 from evenreel.types import Scores
 from tests.audits.composition.small_readers import CLIP_IDS, content, corpus, heard, of, said
 from tests.audits.edits import small_edits

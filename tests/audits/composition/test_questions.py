@@ -13,7 +13,7 @@ from evenreel.audits.composition.measures import CompositionMeasures
 from evenreel.audits.composition.questions import FALSE, KINDS, MultipleChoice, measure_questions
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError
-from evenreel.language.composition.answers import ANSWERS, answer
+from evenreel.language.composition import ANSWERS, answer
 from evenreel.types import Corpus, Scores
 
 THINGS = ("dog", "owl", "ball", "tree", "spoon", "boat")

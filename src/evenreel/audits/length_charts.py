@@ -8,16 +8,18 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evenreel.arrays import Column
-from evenreel.audits.length.examples import Strip, Weighted
 from evenreel.report.figures import COLOURS, faded, name_label, panels, plain, wrapped
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+STRIP_DEPTH = 50
 
 _FEWEST_BINS, _MOST_BINS = 8, 40
 _MOST_OUTLIERS = 200
@@ -26,7 +28,41 @@ _WHISKER = 1.5
 _STRIP_WIDTH, _LETTERS = 20, 34
 
 
-def length_histograms(parts: Mapping[str, Mapping[str, Weighted]], unit: str) -> go.Figure:
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Lengths above 0 (n,), and a weight for each (n,)."""
+
+    lengths: Column
+    weights: Column
+
+    @classmethod
+    def of(cls, lengths: Column, weights: Column | None = None) -> Weighted:
+        """Select the lengths that are known and whose weights are above 0; without weights, all weigh the same."""
+        counted = np.ones(len(lengths)) if weights is None else weights
+        kept = (lengths > 0) & (counted > 0)
+        return cls(lengths[kept], counted[kept])
+
+    def quantiles(self, shares: Sequence[float]) -> Column:
+        """Return weighted quantiles: for each share, the smallest length up to which there is at least that weight."""
+        order = np.argsort(self.lengths)
+        held = np.cumsum(self.weights[order])
+        places = np.searchsorted(held, np.array(shares) * held[-1] * (1 - 1e-12))
+        return np.asarray(self.lengths[order][np.minimum(places, len(order) - 1)])
+
+
+Groups = dict[str, Weighted]
+
+
+@dataclass(frozen=True, eq=False)
+class Strip:
+    """First items of one query, the best first, with the relevance (k,) of each, from 0 to 1."""
+
+    query: str
+    items: Sequence[str]
+    degrees: Column
+
+
+def length_histograms(parts: Mapping[str, Groups], unit: str) -> go.Figure:
     """Draw histograms of clips by length, on a logarithmic axis, as a step line for each group.
 
     Args:
@@ -40,14 +76,14 @@ def length_histograms(parts: Mapping[str, Mapping[str, Weighted]], unit: str) ->
     names = list(dict.fromkeys(name for groups in parts.values() for name in groups))
     for number, groups in enumerate(parts.values(), start=1):
         together = np.concatenate([one.lengths for one in groups.values()])
-        edges = np.geomspace(together.min(), together.max() * (1 + 1e-9), _bins(groups) + 1)
+        fewest = min(len(one.lengths) for one in groups.values())  # many bins would each hold a clip or none
+        bins = min(_MOST_BINS, max(_FEWEST_BINS, math.isqrt(fewest)))
+        edges = np.geomspace(together.min(), together.max() * (1 + 1e-9), bins + 1)
         for name, one in groups.items():
-            colour, counts = (
-                COLOURS[names.index(name) % len(COLOURS)],
-                np.histogram(one.lengths, edges, weights=one.weights),
-            )
+            colour = COLOURS[names.index(name) % len(COLOURS)]
+            counts = np.histogram(one.lengths, edges, weights=one.weights)[0]
             figure.add_scatter(
-                x=np.sqrt(edges[:-1] * edges[1:]), y=100 * counts[0] / max(one.weights.sum(), 1e-300), mode="lines",
+                x=np.sqrt(edges[:-1] * edges[1:]), y=100 * counts / max(one.weights.sum(), 1e-300), mode="lines",
                 line={"color": colour, "shape": "hvh"}, fill="tozeroy", fillcolor=faded(colour), name=plain(name),
                 legendgroup=name, showlegend=number == 1, hovertemplate=f"near %{{x:.4g}} {unit}: %{{y:.1f}} %",
                 **_axes(number),
@@ -68,9 +104,8 @@ def discrepancy_bars(gap: Column, names: Sequence[str], unit: str) -> go.Figure:
 
     titles = ("above 0: longer in test", "by size, either way")
     figure = go.Figure(layout=panels(titles, "classes, sorted", [f"test less training, {unit}", f"size, {unit}"], 2))
-    for number, (values, order) in enumerate(
-        ((gap, np.argsort(-gap, kind="stable")), (np.abs(gap), np.argsort(-np.abs(gap), kind="stable"))), start=1
-    ):
+    for number, values in enumerate((gap, np.abs(gap)), start=1):
+        order = np.argsort(-values, kind="stable")
         figure.add_bar(
             x=np.arange(1, len(gap) + 1), y=values[order].round(2), customdata=[wrapped(names[row]) for row in order],
             marker={"color": np.where(gap[order] > 0, COLOURS[0], COLOURS[1]), "line_width": 0}, showlegend=False,
@@ -79,7 +114,7 @@ def discrepancy_bars(gap: Column, names: Sequence[str], unit: str) -> go.Figure:
     return figure.update_layout(bargap=0)
 
 
-def length_boxes(groups: Mapping[str, Weighted], unit: str) -> go.Figure:
+def length_boxes(groups: Groups, unit: str) -> go.Figure:
     """Draw box plots of groups of lengths: without outliers, and with outliers on a logarithmic axis."""
     import plotly.graph_objects as go
 
@@ -88,21 +123,22 @@ def length_boxes(groups: Mapping[str, Weighted], unit: str) -> go.Figure:
         for place, (name, one) in enumerate(groups.items()):
             low, middle, high = one.quantiles([0.25, 0.5, 0.75])
             reach = _WHISKER * (high - low)
-            inside = one.lengths[(one.lengths >= low - reach) & (one.lengths <= high + reach)]
-            colour = COLOURS[place % len(COLOURS)]
+            is_inside = (one.lengths >= low - reach) & (one.lengths <= high + reach)
+            inside, colour = one.lengths[is_inside], COLOURS[place % len(COLOURS)]
             figure.add_box(
                 x=[plain(name)], q1=[low], median=[middle], q3=[high], lowerfence=[inside.min(initial=low)],
                 upperfence=[inside.max(initial=high)], name=plain(name), marker_color=colour, fillcolor=faded(colour),
                 showlegend=False, **_axes(number),
             )  # fmt: skip
             if number == 2:
-                outside = _thinned(one.lengths[(one.lengths < low - reach) | (one.lengths > high + reach)])
+                outside = np.sort(one.lengths[~is_inside])
+                if len(outside) > _MOST_OUTLIERS:  # a page does not grow with the data
+                    outside = outside[np.linspace(0, len(outside) - 1, _MOST_OUTLIERS).astype(np.int64)]
                 figure.add_scatter(
                     x=[plain(name)] * len(outside), y=outside, mode="markers", showlegend=False,
                     marker={"color": colour, "size": 4, "opacity": 0.5},
                     hovertemplate=f"%{{y:.4g}} {unit}<extra></extra>", **_axes(number),
                 )  # fmt: skip
-    for number in (1, 2):
         figure.update_layout({_axis("x", number): {"type": "category", "showgrid": False}})
     return figure.update_layout(yaxis2=_log_axis(np.concatenate([one.lengths for one in groups.values()])))
 
@@ -128,22 +164,12 @@ def relevance_strips(parts: Mapping[str, Sequence[Strip]]) -> go.Figure:
             },
             hovertemplate="rank %{x}, relevance %{z:.2f}<br>%{customdata}<extra></extra>", **_axes(number),
         )  # fmt: skip
-        figure.update_layout(
-            {
-                _axis("y", number): {
-                    "tickvals": list(range(len(strips))), "ticktext": [_short(one.query) for one in strips],
-                    "autorange": "reversed", "showgrid": False, "zeroline": False, "tickfont": {"size": 12},
-                    "ticks": "",
-                },
-                _axis("x", number): {"showgrid": False, "ticks": ""},
-            }
-        )  # fmt: skip
+        marks = {
+            "tickvals": list(range(len(strips))), "ticktext": [name_label(_shortened(one.query), _STRIP_WIDTH) for one in strips],
+            "autorange": "reversed", "showgrid": False, "zeroline": False, "tickfont": {"size": 12}, "ticks": "",
+        }  # fmt: skip
+        figure.update_layout({_axis("y", number): marks, _axis("x", number): {"showgrid": False, "ticks": ""}})
     return figure
-
-
-def _short(words: str) -> str:
-    """The beginning of a query as a mark of an axis."""
-    return name_label(_shortened(words), _STRIP_WIDTH)
 
 
 def _shortened(words: str) -> str:
@@ -151,21 +177,9 @@ def _shortened(words: str) -> str:
     return textwrap.shorten(words, _LETTERS, placeholder=" ...")
 
 
-def _bins(groups: Mapping[str, Weighted]) -> int:
-    """Fewer where a group is small, in which many would each hold a clip or none."""
-    return min(_MOST_BINS, max(_FEWEST_BINS, math.isqrt(min(len(one.lengths) for one in groups.values()))))
-
-
-def _thinned(values: Column) -> Column:
-    """Sorted values, at most `_MOST_OUTLIERS`, evenly taken with both ends: a page does not grow with the data."""
-    ordered = np.sort(values)
-    if len(ordered) <= _MOST_OUTLIERS:
-        return ordered
-    return np.asarray(ordered[np.linspace(0, len(ordered) - 1, _MOST_OUTLIERS).astype(np.int64)])
-
-
 def _axes(number: int) -> dict[str, str]:
-    return {"xaxis": "x", "yaxis": "y"} if number == 1 else {"xaxis": f"x{number}", "yaxis": f"y{number}"}
+    place = "" if number == 1 else str(number)
+    return {"xaxis": f"x{place}", "yaxis": f"y{place}"}
 
 
 def _axis(side: str, number: int) -> str:
