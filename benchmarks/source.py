@@ -39,7 +39,7 @@ from benchmarks.over_seeds import Gap, checked, gap_of, seeds_parser, words
 from benchmarks.planted import Sizes
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.source.paired import measure_source
+from evenreel.audits.source import measure_source
 from evenreel.corpus import select
 from evenreel.debias.source.contrast import PRESETS
 from evenreel.encoders import load_encoder

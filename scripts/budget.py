@@ -55,13 +55,12 @@ METHODS = {
         "matchers/bima/*", "losses/variational", "matchers/wti", "similarity/interaction", "losses/contrastive",
     ),
     "frame length": (
-        "corpus/actions", "audits/length/class_lengths", "debias/strata", "debias/trimming", "debias/fusion",
+        "corpus/actions", "audits/class_lengths", "debias/strata", "debias/trimming", "debias/fusion",
         "debias/length", "training/ensemble/*", "training/recipe/sections", "losses/ranking", "matchers/hgr/*",
         "similarity/phrases",
     ),
     "Ghost": (
-        "corpus/counterparts", "audits/pairs", "audits/source/ranks", "audits/source/paired",
-        "audits/statistics/deltas", "audits/statistics/swaps", "audits/statistics/inversion",
+        "corpus/counterparts", "audits/inputs", "audits/source", "audits/exchange",
         "debias/source/settings", "debias/source/contrast", "debias/source/vector",
         "losses/source_gap", "edits/frame_order",
     ),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from evenreel.audits.method import paragraph, paragraphs
+from evenreel.audits.inputs import paragraph, paragraphs
 
 AUDITS = Path(str(files("evenreel.audits")))
 PAGES = {page.stem: page.read_text(encoding="utf-8") for page in (AUDITS / "words").iterdir()}

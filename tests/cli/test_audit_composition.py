@@ -16,8 +16,8 @@ from evenreel.errors import CorpusError, ScoresError, UsageError
 from evenreel.evaluation import save_scores
 from evenreel.language.composition import ANSWERS
 from evenreel.types import Scores
-from tests.audits.composition.small_readers import CLIP_IDS, content, corpus, heard, of, said
-from tests.audits.edits import small_edits
+from tests.audits import small_edits
+from tests.audits.small_readers import CLIP_IDS, content, corpus, heard, of, said
 from tests.cli.test_library_commands import here
 
 

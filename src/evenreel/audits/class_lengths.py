@@ -103,6 +103,7 @@ def drawn_discrepancies(train: ActionLengths, test: ActionLengths, *, draws: int
         row[:] = in_test / common.test_count - (total - in_test) / common.train_count
     return found
 
+
 SHARE = 0.2
 """Of the training clips that the smallest classes hold together, at most (Damen et al. 2022, tail classes)."""
 
@@ -179,4 +180,5 @@ def tail_by_frequency(pairs: Sequence[tuple[int, int]], classes: NDArray[np.int6
         names = sorted(total, key=lambda name: (total[name], name))
         held = np.cumsum([total[name] for name in names])
         sides.append(frozenset(names[: int(np.searchsorted(held, SHARE * total.total(), "right"))]))
-    return TailClasses(*sides, f"the smallest classes that hold at most {SHARE:.0%} of the training clips")
+    verbs, nouns = sides
+    return TailClasses(verbs, nouns, f"the smallest classes that hold at most {SHARE:.0%} of the training clips")

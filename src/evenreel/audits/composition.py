@@ -23,10 +23,9 @@ from scipy.stats import rankdata
 
 from evenreel.arrays import Column, Flags, Indices
 from evenreel.audits.edits import AS_IS, CAPTION_PLACINGS, CONTROL, RECALLS, Perturbed, edited_notices
-from evenreel.audits.given import as_edited, as_inputs, as_texts
-from evenreel.audits.method import paragraphs
+from evenreel.audits.exchange import hits_interval, mean_interval, share_interval
+from evenreel.audits.inputs import as_edited, as_inputs, as_texts, paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
-from evenreel.audits.statistics.means import hits_interval, mean_interval, share_interval
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.accepted import ScoresLike
@@ -43,15 +42,15 @@ from evenreel.report.result import (
     AuditFigure,
     AuditResult,
     AuditTable,
-    Cell,
     Effect,
+    Named,
     by_certainty,
     figure_words,
 )
 from evenreel.types import Corpus, ScoreBlocks, Shown
 
 Block = NDArray[Any]
-Rows = list[dict[str, Cell | Interval]]
+Rows = list[Named]
 
 NO_TEXTS: Mapping[str, Corpus] = MappingProxyType({})
 
@@ -813,8 +812,9 @@ def _choice_table(measured: CompositionMeasures) -> AuditTable:
     rows: Rows = [
         {
             "edit": one.edit, "verdict": one.verdict, "captions": len(one.perturbed.own), "clips": one.clips,
-            "true one, %": one.chosen.value, BEYOND: one.beyond, "above control": one.net.value if one.control else None,
-            "margin, SD": one.margin.value, "if blurred, %": one.blurred.value,
+            "true one, %": one.chosen.value, BEYOND: one.beyond,
+            "above control": one.net.value if one.control else None, "margin, SD": one.margin.value,
+            "if blurred, %": one.blurred.value,
         }
         for one in (*measured.choices.values(), *([measured.control] if measured.control else []))
     ]  # fmt: skip

@@ -8,7 +8,7 @@ whatever these show, and whether clips get a phrase more often when people say t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from evenreel.arrays import Column, Indices
-from evenreel.audits.method import paragraphs
+from evenreel.audits.exchange import FIRST, difference_ends, first_share, share
+from evenreel.audits.inputs import paragraphs
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.counts import FIRST, difference_ends, first_share, lorenz, share
 from evenreel.corpus.relevance import RelevantPairs
 from evenreel.errors import UsageError
 from evenreel.evaluation import EvaluationSettings, evaluate
@@ -33,7 +33,7 @@ from evenreel.features.scene_elements import EmbeddedDictionary, TopElements
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.language.scene_elements import Elements, plain_activity, plain_entity
 from evenreel.progress import Progress
-from evenreel.report.figures import COLOURS, MOST_POINTS, panels, wrapped
+from evenreel.report.figures import COLOURS, MOST_POINTS, lorenz, panels, wrapped
 from evenreel.report.result import ENOUGH, AuditFigure, AuditResult, AuditTable, Cell, Effect, Row, figure_words
 from evenreel.types import NO_NOTES, Corpus, FloatArray, ScoreNotes
 
@@ -432,7 +432,8 @@ def _short_table(found: Sequence[KindMeasures], settings: AuditSettings) -> Audi
     if any(one is not None for one in gains):
         known = [None if one is None else ~np.isnan(one.gain) for one in gains]
         add("phrases with a gain", lambda there: int(there.sum()), known)
-        of_known = [(one, there) if there is not None and there.any() else None for one, there in zip(gains, known)]
+        both = zip(gains, known, strict=True)
+        of_known = [(one, there) if there is not None and there.any() else None for one, there in both]
         sure = settings.confidence
         add("gain of named phrases, points", lambda one: figure_words(gain_of_named(one[:1], sure), sure), of_known)
         add("gain, mean over phrases, points", lambda one: _mean(one[0].gain, one[1]), of_known)

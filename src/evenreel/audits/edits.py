@@ -23,13 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import CACHED_BYTES, SCORE_BYTES, Column, Indices, slices
-from evenreel.audits.given import as_edited, as_inputs
-from evenreel.audits.method import paragraph, paragraphs
-from evenreel.audits.pairs import score_notices
+from evenreel.audits.exchange import (
+    counted,
+    drawn_flips,
+    hits_interval,
+    inverted_interval,
+    mean_interval,
+    ratio_intervals,
+    share_interval,
+)
+from evenreel.audits.inputs import as_edited, as_inputs, paragraph, paragraphs, score_notices
 from evenreel.audits.settings import NO_EDITS, AuditSettings
-from evenreel.audits.statistics.inversion import inverted_interval
-from evenreel.audits.statistics.means import hits_interval, mean_interval, ratio_intervals, share_interval
-from evenreel.audits.statistics.swaps import counted, drawn_flips
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.accepted import ScoresLike
@@ -45,8 +49,8 @@ from evenreel.report.result import (
     AuditFigure,
     AuditResult,
     AuditTable,
-    Cell,
     Effect,
+    Named,
     by_certainty,
     figure_words,
     interval_words,
@@ -580,7 +584,7 @@ def _exchanged_recalls(
 
 def _movement_table(measured: PerturbedMeasures, when: str) -> AuditTable:
     """How far captions' own clips move and fall under each edit, in the placing of the effect."""
-    rows: list[dict[str, Cell | Interval]] = []
+    rows: list[Named] = []
     for edit in measured.perturbed.edits:
         change = measured.changes[edit, measured.main[1]]
         beyond = {"beyond the control": change.beyond} if measured.controlled else {}
@@ -594,7 +598,7 @@ def _movement_table(measured: PerturbedMeasures, when: str) -> AuditTable:
 
 def standing_table(measured: PerturbedMeasures) -> AuditTable:
     """Tabulate the percentile and recall of captions' own clips, without an edit and under each edit."""
-    rows: list[dict[str, Cell | Interval]] = []
+    rows: list[Named] = []
     for key, standings in measured.standings.items():
         edit, edited = ("none", "nothing") if key == (AS_IS, AS_IS) else key
         lost = None if key == (AS_IS, AS_IS) else measured.changes[key].recalls[_FIRST]
@@ -602,7 +606,9 @@ def standing_table(measured: PerturbedMeasures) -> AuditTable:
         recalls = {name: float(columns[name].mean()) for name in _RECALLS}
         percentile = float(standings.percentile.mean())
         rows.append({"edit": edit, "edited": edited, "percentile": percentile, **recalls, f"{_FIRST} lost": lost})
-    note = "The percentile is the share of the other clips that it stands above. R@k in percent, what is lost in points."
+    note = (
+        "The percentile is the share of the other clips that it stands above. R@k in percent, what is lost in points."
+    )
     return AuditTable.of("Where the clip of a caption stands", rows, note)
 
 
@@ -622,7 +628,8 @@ def _figures(measured: PerturbedMeasures, when: str) -> Iterator[AuditFigure]:
 
 def _alone_table(measured: PerturbedMeasures, settings: AuditSettings) -> AuditTable:
     """Percentile and R@1 of captions' own clips under each edit that leaves only the style."""
-    rows, groups = [], measured.perturbed.drawn_with
+    rows: list[Named] = []
+    groups = measured.perturbed.drawn_with
     for edit in measured.perturbed.edits:
         if edit.startswith(OF_CONTENT):
             one = measured.standings[edit, measured.main[1]]
@@ -637,9 +644,10 @@ def _alone_table(measured: PerturbedMeasures, settings: AuditSettings) -> AuditT
 def _spread_table(measured: PerturbedMeasures, settings: AuditSettings) -> AuditTable:
     """Roots of the mean square over a clip's captions before and after each edit of style, and the share it removes.
 
-    The share is in percent; NaN where of no clip two captions are known. Without a clip of two captions there is no row.
+    The share is in percent; NaN where of no clip two captions are known. Where no clip has two there is no row.
     """
-    own, before, rows = measured.perturbed.own, measured.standings[AS_IS, AS_IS].distance, []
+    rows: list[Named] = []
+    own, before = measured.perturbed.own, measured.standings[AS_IS, AS_IS].distance
     for edit in measured.perturbed.edits if np.bincount(own).max() > 1 else ():
         if edit.startswith(OF_CONTENT):
             continue
@@ -750,5 +758,7 @@ def _sentence(measured: PerturbedMeasures, confidence: float, when: str) -> str:
             f"{lead} clip of a caption {does} by {fall.value:.2f} {unit} with {edit!r} {when}"
             f"{interval_words(fall, confidence)}."
         )
-    first, after = (100 * float(measured.standings[key].hits.chance(1).mean()) for key in ((AS_IS, AS_IS), measured.main))
+    first, after = (
+        100 * float(measured.standings[key].hits.chance(1).mean()) for key in ((AS_IS, AS_IS), measured.main)
+    )
     return f"{said} R@1 goes from {first:.1f} to {after:.1f}% {when}."

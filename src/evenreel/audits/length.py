@@ -30,7 +30,8 @@ from evenreel.audits.class_lengths import (
     drawn_discrepancies,
     tail_by_frequency,
 )
-from evenreel.audits.given import as_inputs
+from evenreel.audits.exchange import BOTH, PROBES, ClipProperty, exchange_test, inverted_interval, queries_part, widened
+from evenreel.audits.inputs import OrderedRows, as_inputs, candidates, paragraph, score_notices
 from evenreel.audits.length_charts import (
     STRIP_DEPTH,
     Groups,
@@ -41,12 +42,7 @@ from evenreel.audits.length_charts import (
     length_histograms,
     relevance_strips,
 )
-from evenreel.audits.method import paragraph
-from evenreel.audits.ordered_rows import OrderedRows, candidates
-from evenreel.audits.pairs import score_notices
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.inversion import exchange_test, inverted_interval
-from evenreel.audits.statistics.permuted import BOTH, PROBES, ClipProperty, queries_part, widened
 from evenreel.config import check_kind
 from evenreel.corpus.accepted import CorpusLike, as_corpus
 from evenreel.corpus.actions import ActionLengths, Actions, Unit, action_names, actions_of, clip_lengths
@@ -60,7 +56,6 @@ from evenreel.evaluation.clusters import AUTO, clusters_of
 from evenreel.evaluation.first_hit import first_hits, hit_columns
 from evenreel.evaluation.metrics import FIRST_RANK, parse_metric
 from evenreel.evaluation.places import best_items, find_places
-from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import percentile_ends, resampled_weights
 from evenreel.report.result import (
     ENOUGH,
@@ -69,6 +64,7 @@ from evenreel.report.result import (
     AuditTable,
     Cell,
     Effect,
+    Named,
     by_certainty,
     figure_words,
 )
@@ -677,8 +673,8 @@ def _failures(measured: LengthMeasures, tail: TailClasses) -> Failures:
     return Failures(int(known.sum()), int(failed.sum()), (one, two, three), np.flatnonzero(left[-1]), tail)
 
 
-# Partial rank correlation of two columns given others, with an interval by resampling groups: Spearman 1904 (correlation
-# of ranks), Kendall 1942 (partial rank correlation), Efron 1979 (bootstrap; the ranks are made anew in every sample).
+# Partial rank correlation of two columns given others, with an interval by resampling groups: Spearman 1904 (of ranks),
+# Kendall 1942 (partial), Efron 1979 (bootstrap; the ranks are made anew in every sample).
 
 _ROUNDING = 1e-9
 """Less than this share of a column's variance is rounding."""
@@ -791,11 +787,12 @@ def most_affected(measured: LengthMeasures) -> list[int]:
 
 
 def _with_paper(
-    data: LengthData, title: str, rows: Sequence[dict[str, Cell]], note: str, published: Mapping[int, Cell]
+    data: LengthData, title: str, rows: Sequence[Named], note: str, published: Mapping[int, Cell]
 ) -> AuditTable:
     """A table which, of EPIC-KITCHENS-100, has what the paper gives as well, by row."""
-    beside = [{"paper": published.get(place)} if data.is_epic else {} for place in range(len(rows))]
-    return AuditTable.of(title, [row | paper for row, paper in zip(rows, beside, strict=True)], note)
+    if data.is_epic:
+        rows = [{**row, "paper": published.get(place)} for place, row in enumerate(rows)]
+    return AuditTable.of(title, rows, note)
 
 
 def class_table(data: LengthData, held: TrainTestClasses) -> AuditTable:
@@ -810,7 +807,7 @@ def class_table(data: LengthData, held: TrainTestClasses) -> AuditTable:
         "classes in training alone": int((train & ~test).sum()),
         "classes in test alone": int((test & ~train).sum()),
     }
-    rows: list[dict[str, Cell]] = [{"what": what, "count": count} for what, count in counts.items()]
+    rows: list[Named] = [{"what": what, "count": count} for what, count in counts.items()]
     note = "A class is a pair of a verb and a noun. 'Test' is the clips of the scores."
     return _with_paper(data, "Classes", rows, note, {0: 67_217, 1: 9_668, 4: 1_114})
 
@@ -847,7 +844,7 @@ def discrepancy_table(data: LengthData, common: ClassLengths) -> AuditTable:
             f"{data.rounding:g} frames; {near[0]} classes lie that near to the one limit and {near[1]} to the other, "
             "so the counts differ from the paper's."
         )
-    rows: list[dict[str, Cell]] = [{"what": what, "value": value} for what, value in values.items()]
+    rows: list[Named] = [{"what": what, "value": value} for what, value in values.items()]
     title = "How far classes differ in length between training and test"
     return _with_paper(data, title, rows, note, {5: 559, 6: 212})
 
@@ -889,14 +886,14 @@ def _strata_table(data: LengthData) -> AuditTable:
         "below the mean length of training clips": lambda: strata_at(lengths, [trained]),
         f"below the mean length of test clips ({USES_TEST})": lambda: strata_at(lengths, [tested]),
     }
-    rows: list[dict[str, Cell]] = []
+    rows: list[Named] = []
     for rule, divide in rules.items():
-        sizes: tuple[int | None, ...] = (None, None)
         try:
-            sizes = tuple(map(len, divide()))
+            first, second = map(len, divide())
         except UsageError:  # clips of one length have no second stratum
-            pass
-        rows.append({"rule": rule, "first": sizes[0], "second": sizes[1]})
+            rows.append({"rule": rule, "first": None, "second": None})
+        else:
+            rows.append({"rule": rule, "first": first, "second": second})
     note = (
         f"Strata of the backdoor adjustment, from short to long. What is trained by a rule that {USES_TEST} has seen "
         "the test set."
@@ -909,19 +906,15 @@ def _trim_table(data: LengthData, held: TrainTestClasses) -> AuditTable:
     classes, lengths = held.actions.classes[held.trained], held.actions.lengths[held.trained]
     classes, lengths = classes[~np.isnan(lengths)], lengths[~np.isnan(lengths)]
     targets = dict(zip(held.common.classes.tolist(), held.common.test_mean.tolist(), strict=True))
-    rows: list[dict[str, Cell]] = []
+    rows: list[Named] = []
     for name, preset in PRESETS.items():
         margin = preset.margin * data.second / _FPS
         out = trimmed(lengths, classes, targets, Trimming(margin, preset.least))
-        rows.append(
-            {
-                "preset": name,
-                f"margin, {unit_of(data)}": margin,
-                "clips a class keeps": preset.least,
-                "clips left out": len(out),
-                "classes": len(np.unique(classes[out])),
-            }
-        )
+        row: Named = {
+            "preset": name, f"margin, {unit_of(data)}": margin, "clips a class keeps": preset.least,
+            "clips left out": len(out), "classes": len(np.unique(classes[out])),
+        }  # fmt: skip
+        rows.append(row)
     note = "RmvAll: of each class the shortest or the longest training clips, until it is about as long as in test."
     published = dict.fromkeys(range(len(rows)), "2,392 of 164 classes")
     return _with_paper(data, f"What trimming would leave out ({USES_TEST})", rows, note, published)
@@ -929,15 +922,16 @@ def _trim_table(data: LengthData, held: TrainTestClasses) -> AuditTable:
 
 def _first_table(measured: LengthMeasures) -> AuditTable:
     data, first, unit = measured.data, measured.first, unit_of(measured.data)
-    rows: list[dict[str, Cell]] = []
+    rows: list[Named] = []
     for place, depth in enumerate(first.depths):
         ratio = float(np.exp(_mean(first.excess[place])))
-        rows.append({"first clips": depth, f"mean length, {unit}": _mean(first.means[place]), _RATIO: ratio})
+        biases = [one.value for one in measured.length_biases[place]] if measured.has_length_bias else []
+        heads = ("correlation with training", "given test", "of the excess")
+        correlations = dict(zip(heads, biases, strict=False))
+        means = {f"mean length, {unit}": _mean(first.means[place]), _RATIO: ratio}
+        rows.append({"first clips": depth, **means, **correlations})
     note = f"The gallery's clips have a mean of {_mean(data.lengths):,.1f} {unit}."
     if measured.has_length_bias:
-        for row, (plain, given_test, excess) in zip(rows, measured.length_biases, strict=True):
-            row |= {"correlation with training": plain.value, "given test": given_test.value}
-            row["of the excess"] = excess.value
         note += (
             f" Over captions, their classes have a mean of {_mean(measured.train_mean):,.1f} in training and of "
             f"{_mean(measured.test_mean):,.1f} in test. The correlations are of ranks, with the mean length of the "
@@ -974,7 +968,7 @@ def _failure_table(data: LengthData, failures: Failures) -> AuditTable:
         f"and training and test differ by at least {data.second:g} {unit_of(data)}": failures.left[1],
         f"and the first {MAIN} are not nearer in length to test": failures.left[2],
     }
-    rows: list[dict[str, Cell]] = [{"rule": rule, "left": count} for rule, count in counts.items()]
+    rows: list[Named] = [{"rule": rule, "left": count} for rule, count in counts.items()]
     note = (
         f"Verbs of the tail: {len(failures.tail.verbs):,}; nouns: {len(failures.tail.nouns):,}; {failures.tail.rule}. "
         "Some captions are left in any ranking."
@@ -984,62 +978,50 @@ def _failure_table(data: LengthData, failures: Failures) -> AuditTable:
 
 def _suspect_table(measured: LengthMeasures, held: TrainTestClasses, failures: Failures) -> AuditTable:
     train, test, unit = measured.train_mean, measured.test_mean, unit_of(measured.data)
+    first = measured.first.means[measured.first.main]
     words = [text or name for text, name in measured.data.corpus.captions.select("text", "caption_id").iter_rows()]
     suspected = failures.suspected
-    rows = [
+    rows: list[Named] = [
         {
-            "caption": words[row],
-            "class": held.names[int(measured.data.caption_class[row])],
-            "rank": float(measured.first.rank[row]),
-            f"training, {unit}": float(train[row]),
-            f"test, {unit}": float(test[row]),
-            f"first {MAIN}, {unit}": float(measured.first.means[measured.first.main, row]),
+            "caption": words[row], "class": held.names[int(measured.data.caption_class[row])],
+            "rank": float(measured.first.rank[row]), f"training, {unit}": float(train[row]),
+            f"test, {unit}": float(test[row]), f"first {MAIN}, {unit}": float(first[row]),
         }
         for row in suspected[np.argsort(-np.abs(test - train)[suspected], kind="stable")]
-    ]
-    return AuditTable.of(
-        f"Suspected failures ({USES_TEST})", rows, "Those first whose class differs the most.", digits=1
-    )
+    ]  # fmt: skip
+    note = "Those first whose class differs the most."
+    return AuditTable.of(f"Suspected failures ({USES_TEST})", rows, note, digits=1)
 
 
 def _class_by_class_table(measured: LengthMeasures, held: TrainTestClasses, failures: Failures) -> AuditTable:
     train, test, unit = held.counts(trained=True), held.counts(trained=False), unit_of(measured.data)
-    suspected, rows = set(failures.suspected.tolist()), []
+    suspected, rows = set(failures.suspected.tolist()), list[Named]()
     for one in most_affected(measured):
         own = np.flatnonzero(measured.data.caption_class == one)
-        rows.append(
-            {
-                "class": held.names[one],
-                "training clips": int(train[one]),
-                "test clips": int(test[one]),
-                f"training, {unit}": float(held.train_mean[one]),
-                f"test, {unit}": float(held.test_mean[one]),
-                "captions": len(own),
-                "suspected": len(suspected.intersection(own.tolist())),
-                "median rank": _median(measured.first.rank[own]),
-                f"first {FAILED}, {unit}": _mean(measured.first.at(FAILED)[own]),
-            }
-        )
-    return AuditTable.of(
-        "Classes, the most affected first", rows, "By suspected failures, then by difference.", digits=1
-    )
+        row: Named = {
+            "class": held.names[one], "training clips": int(train[one]), "test clips": int(test[one]),
+            f"training, {unit}": float(held.train_mean[one]), f"test, {unit}": float(held.test_mean[one]),
+            "captions": len(own), "suspected": len(suspected.intersection(own.tolist())),
+            "median rank": _median(measured.first.rank[own]),
+            f"first {FAILED}, {unit}": _mean(measured.first.at(FAILED)[own]),
+        }  # fmt: skip
+        rows.append(row)
+    note = "By suspected failures, then by difference."
+    return AuditTable.of("Classes, the most affected first", rows, note, digits=1)
 
 
 def _recall_table(measured: LengthMeasures) -> AuditTable:
-    data, first = measured.data, measured.first
-    gap, large, rows = measured.test_mean - measured.train_mean, LARGE_S * data.second, []
+    data, first, rows = measured.data, measured.first, list[Named]()
+    gap, large = measured.test_mean - measured.train_mean, LARGE_S * data.second
     for low, high in pairwise((-np.inf, -large, -data.second, data.second, large, np.inf)):
         own = np.flatnonzero((gap >= low) & (gap < high))
         span = f"{low:.4g} and more" if np.isinf(high) else f"{low:.4g} to {high:.4g}"
-        rows.append(
-            {
-                f"test less training, {unit_of(data)}": f"below {high:.4g}" if np.isinf(low) else span,
-                "captions": len(own),
-                f"R@{FAILED}, %": _mean(first.recall[own]),
-                "median rank": _median(first.rank[own]),
-                "first clips: times as long": float(np.exp(_mean(first.excess[first.main][own]))),
-            }
-        )
+        row: Named = {
+            f"test less training, {unit_of(data)}": f"below {high:.4g}" if np.isinf(low) else span,
+            "captions": len(own), f"R@{FAILED}, %": _mean(first.recall[own]), "median rank": _median(first.rank[own]),
+            "first clips: times as long": float(np.exp(_mean(first.excess[first.main][own]))),
+        }  # fmt: skip
+        rows.append(row)
     note = "A clip answers where its verb and nouns equal the caption's."
     return AuditTable.of("Captions by how much longer their class is in test", rows, note)
 
@@ -1111,7 +1093,9 @@ def histogram_parts(measured: LengthMeasures, scores: CheckedScores, class_: int
         class_: class to show; None for the most affected one.
     """
     parts, data, held = {"all clips": all_lengths(measured)}, measured.data, measured.data.classes
-    for one in (most_affected(measured)[:1] if class_ is None else [class_]) if held is not None else ():
+    if held is None:
+        return parts
+    for one in most_affected(measured)[:1] if class_ is None else [class_]:
         own, shown = held.actions.classes == one, np.zeros(len(data.lengths))
         for row in np.flatnonzero(data.caption_class == one).tolist():
             columns, shares = OrderedRows.of(scores.block(slice(row, row + 1), slice(0, len(shown)))).first(MAIN)

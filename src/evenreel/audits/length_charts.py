@@ -164,8 +164,9 @@ def relevance_strips(parts: Mapping[str, Sequence[Strip]]) -> go.Figure:
             },
             hovertemplate="rank %{x}, relevance %{z:.2f}<br>%{customdata}<extra></extra>", **_axes(number),
         )  # fmt: skip
+        names = [name_label(_shortened(one.query), _STRIP_WIDTH) for one in strips]
         marks = {
-            "tickvals": list(range(len(strips))), "ticktext": [name_label(_shortened(one.query), _STRIP_WIDTH) for one in strips],
+            "tickvals": list(range(len(strips))), "ticktext": names,
             "autorange": "reversed", "showgrid": False, "zeroline": False, "tickfont": {"size": 12}, "ticks": "",
         }  # fmt: skip
         figure.update_layout({_axis("y", number): marks, _axis("x", number): {"showgrid": False, "ticks": ""}})

@@ -25,11 +25,10 @@ from numpy.typing import NDArray
 
 from evenreel.arrays import CACHED_BYTES, SCORE_BYTES, Column, Flags, Indices, slices
 from evenreel.audits.edits import Version, edited_notices
-from evenreel.audits.given import as_edited, as_inputs
-from evenreel.audits.hubness.captions import MOST_TAGGED, texts_of
-from evenreel.audits.method import paragraph, paragraphs
+from evenreel.audits.exchange import groups_won, mean_interval, share_interval, sign_test
+from evenreel.audits.hubness import MOST_TAGGED, texts_of
+from evenreel.audits.inputs import as_edited, as_inputs, paragraph, paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
-from evenreel.audits.statistics.means import groups_won, mean_interval, share_interval, sign_test
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.corpus.order_twins import ORDER_OF, order_twins
 from evenreel.errors import CorpusError, UsageError
@@ -43,7 +42,7 @@ from evenreel.evaluation.results import Interval
 from evenreel.evaluation.stats import numbered
 from evenreel.language import classes_of, clip_classes, load_tagger, unknown_share
 from evenreel.report.figures import effect_intervals
-from evenreel.report.result import ENOUGH, AuditFigure, AuditResult, AuditTable, Cell, Effect, figure_words, verdict
+from evenreel.report.result import ENOUGH, AuditFigure, AuditResult, AuditTable, Effect, Named, figure_words, verdict
 from evenreel.report.words import percent
 from evenreel.types import Corpus, ScoreBlocks, Shown
 
@@ -123,7 +122,10 @@ def audit_order(
     method = paragraphs("order", "Other clips", "Interval of other clips")
     if measured.control == "twins":
         method = paragraphs("order", "Both orders", "Interval of both orders")
-    method += (paragraph("order", "Order-blind", margin=f"{MARGIN:.0f}"), *paragraphs("order", "Plain shares", "Recall"))
+    method += (
+        paragraph("order", "Order-blind", margin=f"{MARGIN:.0f}"),
+        *paragraphs("order", "Plain shares", "Recall"),
+    )
     if actions.told_by:
         method += (paragraph("order", "Kinds", told_by=actions.told_by),)
     return AuditResult(
@@ -659,10 +661,10 @@ def _tables(measured: OrderMeasures, kinds: _ActionKinds) -> Iterator[AuditTable
     shares = {_BEYOND: (measured.preferred, CHANCE)}
     shares |= {name: (share, CHANCES[name]) for name, share in measured.shares.items()}
     names = (
-        " Text to video and video to text are RTime-Binary; the three rows below are Winoground's image, text and group "
-        "score, in which a tie is wrong."
+        " Text to video and video to text are RTime-Binary; the three rows below are Winoground's image, text and "
+        "group score, in which a tie is wrong."
     )
-    rows: list[dict[str, Cell | Interval]] = [
+    rows: list[Named] = [
         {"share": name, "pairs": len(measured.further), "of pairs, %": share, "at random, %": chance}
         for name, (share, chance) in shares.items()
     ]

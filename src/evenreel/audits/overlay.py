@@ -33,10 +33,9 @@ from evenreel.audits.edits import (
     perturbed_notices,
     standing_table,
 )
-from evenreel.audits.given import as_edited, as_inputs
-from evenreel.audits.method import paragraphs
+from evenreel.audits.exchange import hits_interval, mean_interval
+from evenreel.audits.inputs import as_edited, as_inputs, paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
-from evenreel.audits.statistics.means import hits_interval, mean_interval
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.corpus.distractors import OVERLAY_OF, VOICEOVER_OF
 from evenreel.errors import CorpusError
@@ -44,7 +43,7 @@ from evenreel.evaluation.accepted import ScoresLike
 from evenreel.evaluation.first_hit import expected_rank
 from evenreel.evaluation.results import Interval
 from evenreel.report.figures import deltas_by_group
-from evenreel.report.result import AuditFigure, AuditResult, AuditTable, Cell, Effect, interval_words
+from evenreel.report.result import AuditFigure, AuditResult, AuditTable, Cell, Effect, Named, interval_words
 from evenreel.types import Corpus, Shown
 
 WRONG, OWN = "the wrong clip", "its clip"
@@ -297,12 +296,13 @@ def _shifts(
             unit: mean(unit, np.full(len(groups), np.nan) if control is None else values - control[unit])
             for unit, values in one.items()
         }
-        shifts[edit] = OverlayShift(*(mean(unit, values) for unit, values in one.items()), beyond)
+        sd, places, first = (mean(unit, values) for unit, values in one.items())
+        shifts[edit] = OverlayShift(sd, places, first, beyond)
     return shifts
 
 
 def _shift_table(measured: OverlayMeasures, whose: str, title: str, does: str) -> AuditTable:
-    rows: list[dict[str, Cell | Interval]] = []
+    rows: list[Named] = []
     for edit in measured.pairs.edits:
         shift, row = measured.shifts[whose, edit], dict[str, Cell | Interval](edit=edit)
         for unit, head in UNITS.items():
@@ -324,7 +324,7 @@ def _shift_table(measured: OverlayMeasures, whose: str, title: str, does: str) -
 
 def _first_table(measured: OverlayMeasures) -> AuditTable:
     """How often the wrong clip is first, as it is and under each edit."""
-    rows: list[dict[str, Cell | Interval]] = [{"edit": "none", "first, %": measured.first[AS_IS]}]
+    rows: list[Named] = [{"edit": "none", "first, %": measured.first[AS_IS]}]
     for edit in measured.pairs.edits:
         shift = measured.shifts[WRONG, edit]
         beyond = {"beyond the control": shift.beyond["first"]} if measured.own.controlled else {}

@@ -16,15 +16,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.audits.method import paragraph
+from evenreel.audits.exchange import mean_interval
+from evenreel.audits.inputs import paragraph
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.means import mean_interval
 from evenreel.corpus.counterparts import counterparts, groups_of
 from evenreel.corpus.summary import UNASSIGNED, ValueRange
 from evenreel.errors import FeaturesError
 from evenreel.evaluation.results import Interval
 from evenreel.report.page import Chart, Page, Section, Table, Text, words_columns
-from evenreel.report.result import AuditTable, Cell, cell, cells, figure_words
+from evenreel.report.result import AuditTable, Named, cell, cells, figure_words
 from evenreel.report.words import percent
 from evenreel.types import CAMERA, Corpus, VideoFeatures
 
@@ -254,7 +254,7 @@ def _notices(facts: ClipFacts, pairs: pl.DataFrame) -> Iterator[str]:
 def overview_tables(found: Overview) -> tuple[AuditTable, ...]:
     """Return the tables of an overview: forms, and, where measured, similarities and how they differ between splits."""
     ends = f"Low and high are the ends of the {percent(found.confidence)} interval."
-    forms: list[dict[str, Cell]] = [
+    forms: list[Named] = [
         {
             "group": one.group, "split": one.split, "frames a second": spread_words(one.fps),
             "seconds": spread_words(one.duration_s), "picture": names_words(one.sizes),
@@ -262,12 +262,12 @@ def overview_tables(found: Overview) -> tuple[AuditTable, ...]:
         }
         for one in found.groups
     ]  # fmt: skip
-    alike = [
+    alike: list[Named] = [
         {"group": one.group, "split": one.split, "pairs": one.pairs, "mean cosine": one.similarity}
         for one in found.groups
         if one.similarity is not None
     ]
-    differences = [
+    differences: list[Named] = [
         {"group": group, "splits": splits, "difference": one}
         for group, by in found.consistency.items()
         for splits, one in by.items()
@@ -336,7 +336,7 @@ def overview_sentence(found: Overview) -> str:
 
 def overview_method() -> tuple[str, str]:
     """Return the paragraphs on how an overview is computed, with the source."""
-    frames = PAPER_RULE.split()[0]
+    frames = PAPER_RULE.split(maxsplit=1)[0]
     return paragraph("overview", "Files"), paragraph("overview", "Similarity", frames=frames)
 
 

@@ -482,9 +482,9 @@ def absent_things(
 
 def _drawn(things: Sequence[str], named: set[str], random: np.random.Generator) -> str | None:
     peopled = bool(named & words("person"))
-    for place in random.permutation(len(things)).tolist():
-        if meant(things[place]) not in named and not (peopled and things[place] in words("person")):
-            return things[place]
+    for thing in (things[int(place)] for place in random.permutation(len(things))):
+        if meant(thing) not in named and not (peopled and thing in words("person")):
+            return thing
     return None
 
 

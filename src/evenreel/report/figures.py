@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,10 @@ COLOURS = ("#2f7fd1", "#e07b39", "#3a9d6a", "#a35cc4", "#c9473f", "#8a8f98")
 
 MOST_POINTS = 5_000
 
-_EDGES = (1, 2, 3, 6, 11, 21, 51, 101, 201, 501, 1001, 2001, 5001, 10_001, 100_001)
+EDGES = (1, 2, 3, 6, 11, 21, 51, 101, 201, 501, 1001, 2001, 5001, 10_001, 100_001, 10**9)
+"""First ranks, or other whole numbers, of bins that widen."""
+
+_CURVE_POINTS = 200
 _HOVER_WORDS = 240
 _ACROSS, _UPWARDS = 40, 28
 """Letters of an axis title that a phone has room for in one line."""
@@ -93,13 +97,18 @@ def rank_histogram(results: Mapping[str, DirectionResult]) -> go.Figure:
 def rank_shares(result: DirectionResult) -> tuple[list[str], NDArray[Any]]:
     """Return the names of rank bins up to the size of the gallery, and the percentage of queries in each."""
     size = max(result.gallery_size, 1)
-    starts = [edge for edge in _EDGES if edge <= size]
-    edges = np.array([*starts, size + 1], dtype=np.float64)
+    edges = [*(edge for edge in EDGES if edge <= size), size + 1]
     ranks = result.first_rank[~np.isnan(result.first_rank)]
-    counts = np.histogram(np.floor(ranks), bins=edges)[0]
-    ends = [int(edge) - 1 for edge in edges[1:]]
-    labels = [f"{start:,}" if start == end else f"{start:,}–{end:,}" for start, end in zip(starts, ends, strict=True)]
-    return labels, 100 * counts / max(len(ranks), 1)
+    return bin_names(edges), 100 * np.histogram(np.floor(ranks), edges)[0] / max(len(ranks), 1)
+
+
+def bin_names(edges: Sequence[int]) -> list[str]:
+    """Name bins of whole numbers by their first and last one.
+
+    >>> bin_names([1, 2, 3, 6])
+    ['1', '2', '3–5']
+    """
+    return [f"{one:,}" if one + 1 == end else f"{one:,}–{end - 1:,}" for one, end in pairwise(edges)]
 
 
 def query_scatter(results: Mapping[str, DirectionResult], labels: Sequence[str], seed: int) -> tuple[go.Figure, int]:
@@ -131,6 +140,21 @@ def query_scatter(results: Mapping[str, DirectionResult], labels: Sequence[str],
             hovertemplate="%{customdata}<br>%{meta[0]} %{x}, %{meta[1]} %{y}<extra></extra>",
         )  # fmt: skip
     return figure, len(rows)
+
+
+def lorenz(counts: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Compute a Lorenz curve of counts, the largest first: percentages of items, and of the total they hold (1905).
+
+    Returns:
+        At most some points of the curve, from (0, 0) to (100, 100).
+
+    >>> across, held = lorenz(np.array([1, 6, 3, 0]))
+    >>> across.tolist(), held.tolist()
+    ([0.0, 25.0, 50.0, 75.0, 100.0], [0.0, 60.0, 90.0, 100.0, 100.0])
+    """
+    held = np.append(0.0, np.cumsum(np.sort(counts)[::-1]))
+    at = np.unique(np.linspace(0, len(counts), min(len(counts), _CURVE_POINTS) + 1).astype(np.int64))
+    return 100 * at / len(counts), 100 * held[at] / held[-1]
 
 
 def plain(words: str) -> str:

@@ -25,6 +25,9 @@ Cell = str | int | float | None
 Row = tuple[Cell, ...]
 """Cells of one row of a table, a cell for each column."""
 
+Named = Mapping[str, Cell | Interval]
+"""Cells of one row of a table by the head of their column; an interval takes three columns."""
+
 ENOUGH = 30
 """Fewer clips of a kind, or pairs, than this are too few to conclude anything about a ranking."""
 
@@ -104,9 +107,7 @@ class AuditTable(Shown):
         return [(self.title,), self.columns, *rows]
 
     @classmethod
-    def of(
-        cls, title: str, rows: Iterable[Mapping[str, Cell | Interval]], note: str = "", digits: int = 2
-    ) -> AuditTable:
+    def of(cls, title: str, rows: Iterable[Named], note: str = "", digits: int = 2) -> AuditTable:
         """Make a table of rows that give each figure by its head; a figure with an interval takes three columns.
 
         >>> AuditTable.of("Recall", [{"group": "a", "R@1": Interval(2.0, 1.0, 3.0)}, {"group": "b", "n": 3}])

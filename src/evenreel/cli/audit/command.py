@@ -21,7 +21,7 @@ from evenreel.errors import CorpusError, UsageError
 from evenreel.provenance import provenance_of
 
 if TYPE_CHECKING:
-    from evenreel.audits.length.tail import TailClasses
+    from evenreel.audits.class_lengths import TailClasses
     from evenreel.audits.settings import AuditInputs, AuditSettings
     from evenreel.checkpoint import Pretrained
     from evenreel.report.result import AuditResult

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
-from evenreel.audits.source.paired import measure_source
-from evenreel.audits.statistics.inversion import inverted_interval
+from evenreel.audits.exchange import inverted_interval
+from evenreel.audits.source import measure_source
 from evenreel.evaluation import Interval
 from evenreel.papers.engine.findings import PREFERENCE
 from evenreel.papers.engine.inputs import ModelInputs

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.audits.pairs import PairedScores, pair_scores
+from evenreel.audits.inputs import PairedScores, pair_scores
 from evenreel.evaluation import Interval
 from evenreel.evaluation.first_hit import hit_chance
 from evenreel.evaluation.intervals import over_seeds

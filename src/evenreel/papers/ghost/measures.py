@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
+from evenreel.audits.exchange import DELTA_METRICS, MIX_R
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.source.paired import SourceMeasures, measure_source
-from evenreel.audits.statistics.deltas import DELTA_METRICS, MIX_R
+from evenreel.audits.source import SourceMeasures, measure_source
 from evenreel.evaluation import Interval
 from evenreel.papers.engine.findings import PREFERENCE, UNIT
 from evenreel.papers.engine.seeds import PERCENT, SeededRuns

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evenreel.audits.statistics.deltas import MIX_R
+from evenreel.audits.exchange import MIX_R
 from evenreel.papers.engine.findings import PREFERENCE, Findings, direction, effect_of, few_pairs, furthest, shown
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.words import paragraph, paragraphs

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
 
-from evenreel.audits.statistics.deltas import MIX_R
+from evenreel.audits.exchange import MIX_R
 from evenreel.errors import CorpusError
 from evenreel.papers.engine.findings import PREFERENCE, Findings, effect_of, few_pairs, furthest, shown, verdict
 from evenreel.papers.engine.inputs import RankingInputs

@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.audits.statistics.deltas import MIX_R
+from evenreel.audits.exchange import MIX_R
 from evenreel.corpus.counterparts import counterparts
 from evenreel.debias.source.contrast import PRESETS
 from evenreel.debias.source.vector import PRESETS as P_PRESETS

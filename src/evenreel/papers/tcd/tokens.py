@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.audits.statistics.means import ratio_intervals
+from evenreel.audits.exchange import ratio_intervals
 from evenreel.errors import UsageError
 from evenreel.papers.engine.findings import Findings, effect_of
 from evenreel.papers.engine.inputs import FeatureInputs

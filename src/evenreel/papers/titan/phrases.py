@@ -21,7 +21,7 @@ from evenreel.adaptation.settings import AdaptSettings
 from evenreel.adaptation.titan.causal import CausalCorrection
 from evenreel.adaptation.titan.causal_training import judged
 from evenreel.adaptation.titan.pseudo_labels import PseudoPairs, QueryWindow, pseudo_pairs, scored, vectors_of
-from evenreel.audits.statistics.means import mean_interval
+from evenreel.audits.exchange import mean_interval
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
 from evenreel.language.wording import content_phrases

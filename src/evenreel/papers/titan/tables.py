@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.audits.exchange import hits_interval
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.means import hits_interval
 from evenreel.errors import UsageError
 from evenreel.evaluation import Interval
 from evenreel.papers.engine.findings import (
