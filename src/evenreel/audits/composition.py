@@ -164,16 +164,7 @@ class Choices:
 
 
 def measured_choices(perturbed: Perturbed, edit: str, band_bytes: int) -> Choices:
-    """Compute the choices of all captions between what they say as they are and after an edit.
-
-    Args:
-        perturbed: scores of captions as they are, and after edits.
-        edit: name of the edit.
-        band_bytes: about how many bytes of scores are read at once; the scores are read twice.
-
-    Raises:
-        ScoresError: a score is NaN.
-    """
+    """Compute the choices of all captions between what they say as they are and after an edit."""
     ratios = []
     for true, edited, own in _bands(perturbed, edit, band_bytes):
         others = _others(true, edited, own)
@@ -214,28 +205,18 @@ def _spread(scores: Block, others: Flags) -> Column:
 
 @dataclass(frozen=True, eq=False)
 class EditChoice:
-    """What the own clips of captions prefer, the true caption or the edited one, under one edit.
+    """What the own clips of captions prefer, the true caption or the edited one, under one edit."""
 
-    Attributes:
-        edit: name of the edit.
-        perturbed: scores of the true captions, and of the edited ones under the name of the edit.
-        choices: choices of each caption's clip.
-        chosen, beyond, margin, blurred: their means, see `Choices`.
-        control: mean of `beyond` under the control, of the same captions; None without a control.
-        net: how far `beyond` is above 50, or above the control where there is one, in points.
-        p_value: of the signed-rank test of Wilcoxon (1945) of `net` over clips; None without captions.
-    """
-
-    edit: str
-    perturbed: Perturbed
-    choices: Choices
-    chosen: Interval
+    edit: str  # name of the edit
+    perturbed: Perturbed  # scores of the true captions, and of the edited ones under the name of the edit
+    choices: Choices  # choices of each caption's clip
+    chosen: Interval  # their means, see `Choices`
     beyond: Interval
     margin: Interval
     blurred: Interval
-    control: Interval | None
-    net: Interval
-    p_value: float | None
+    control: Interval | None  # mean of `beyond` under the control, of the same captions; None without a control
+    net: Interval  # how far `beyond` is above 50, or above the control where there is one, in points
+    p_value: float | None  # of the signed-rank test of Wilcoxon (1945) of `net` over clips; None without captions
 
     @property
     def clips(self) -> int:
@@ -261,19 +242,7 @@ def _effect(name: str, one: Interval, p: float | None, clips: int) -> Effect:
 def edit_choice(
     edit: str, scores: ScoreBlocks, corpus: Corpus, edited: Mapping[str, ScoreBlocks], settings: AuditSettings
 ) -> EditChoice:
-    """Measure what own clips prefer under one edit, on the captions that it changes.
-
-    Args:
-        edit: name of the edit.
-        scores: scores of the captions as they are, with clips.
-        corpus: corpus that names each caption's own clip.
-        edited: scores of the edited captions by the name of the edit; the others but the control are not read, except
-            that `AFFIRMED` is held against `NEGATED`, whose captions are as long, where that is there.
-        settings: samples, seed, confidence, and how much is read at once.
-
-    Raises:
-        CorpusError: the scores share no caption with its clip and another.
-    """
+    """Measure what own clips prefer under one edit, on the captions that it changes."""
     denied = edit == AFFIRMED and NEGATED in edited
     asked = {name: edited[name] for name in (edit, CONTROL) if name in edited and not (denied and name == CONTROL)}
     perturbed = Perturbed.of(edited[NEGATED] if denied else scores, corpus, asked, settings.cluster)
@@ -354,40 +323,22 @@ _DENIALS = frozenset({"no", "without"})
 
 @dataclass(frozen=True, eq=False)
 class NegationMeasures:
-    """Measures of captions that deny a thing.
+    """Measures of captions that deny a thing."""
 
-    Attributes:
-        clips: number of clips, or of videos where these are drawn.
-        effect: the recall at 1 that captions lose by denying a thing.
-        recalls: recall of the plain captions and of those that deny a thing, and what is lost.
-        things: what becomes of the clips whose captions name a thing when a caption denies it: the share of pairs of
-            such a clip and another in which the former scores higher, ties half, and captions of which such a clip
-            scores above their own; None where that is not known.
-        rise: change of the former share; above 0 a denied thing is looked for.
-    """
-
-    clips: int
-    effect: Effect
-    recalls: AuditTable
+    clips: int  # number of clips, or of videos where these are drawn
+    effect: Effect  # the recall at 1 that captions lose by denying a thing
+    recalls: AuditTable  # recall of the plain captions and of those that deny a thing, and what is lost
+    # what becomes of the clips whose captions name a thing when a caption denies it: the share of pairs of such a clip
+    # and another in which the former scores higher, ties half, and captions of which such a clip scores above their
+    # own; None where that is not known
     things: AuditTable | None
-    rise: Effect | None
+    rise: Effect | None  # change of the former share; above 0 a denied thing is looked for
 
 
 def measure_negation(
     scores: ScoreBlocks, corpus: Corpus, negated: ScoreBlocks, settings: AuditSettings, texts: Corpus | None = None
 ) -> NegationMeasures:
-    """Measure what captions find that deny a thing, beside the same captions without it.
-
-    Args:
-        scores: scores of the plain captions, with clips.
-        corpus: corpus with the plain captions, which also say what each clip shows.
-        negated: scores of the captions that deny a thing, of the same ids.
-        settings: samples, seed, confidence, and how much is read at once.
-        texts: corpus of the captions that deny a thing; None where their texts are not known.
-
-    Raises:
-        CorpusError: the scores share no caption with its clip and another.
-    """
+    """Measure what captions find that deny a thing, beside the same captions without it."""
     perturbed = Perturbed.of(scores, corpus, {NEGATED: negated}, settings.cluster)
     standings = perturbed.standings(CAPTION_PLACINGS, settings.band_bytes)
     plain, denying = (hit_columns(one.hits, RECALLS) for one in standings.values())
@@ -423,12 +374,7 @@ def denied(tokens: Tagged) -> str | None:
 
 
 def clips_that_show(corpus: Corpus, clip_ids: Sequence[str]) -> Mapping[str, Flags]:
-    """Return by the name of a group of nouns (`meant`), which clips (V,) have a caption that names one of them.
-
-    Args:
-        corpus: corpus with the captions.
-        clip_ids: (V,) ids of the clips; captions of other clips are not counted.
-    """
+    """Return by the name of a group of nouns (`meant`), which clips (V,) have a caption that names one of them."""
     place = {clip: number for number, clip in enumerate(clip_ids)}
     shown: dict[str, Flags] = defaultdict(lambda: np.zeros(len(place), np.bool_))
     tagged = load_tagger().tag(corpus.captions["text"].to_list())
@@ -507,26 +453,20 @@ BAG: Mapping[Kind, float] = {"affirmation": FOUR, "negation": FOUR, "hybrid": 50
 
 @dataclass(frozen=True, eq=False)
 class AnswerShares:
-    """How clips answer the questions of one kind, or of all kinds.
+    """How clips answer the questions of one kind, or of all kinds."""
 
-    Attributes:
-        questions, clips: number of questions that could be asked, and of their clips, or videos where these are drawn.
-        accuracy: percent of questions of which the own clip prefers the true caption; of n that it likes best alike,
-            a share of 1/n is counted. 25 is chance.
-        others: how often clips choose that answer that are not known to show either thing, in percent; None where
-            there are no such clips.
-        net: accuracy less that of these clips, question by question, in points.
-        chosen: (4,) percent of questions in which the own clip chooses each answer, the true one first, then `FALSE`.
-        p_value: of the signed-rank test of Wilcoxon (1945) of `net` over clips; None where it is not known.
-    """
-
-    questions: int
+    questions: int  # number of questions that could be asked, and of their clips, or videos where these are drawn
     clips: int
+    # percent of questions of which the own clip prefers the true caption; of n that it likes best alike, a share of 1/n
+    # is counted. 25 is chance
     accuracy: Interval
+    # how often clips choose that answer that are not known to show either thing, in percent; None where there are no
+    # such clips
     others: float | None
-    net: Interval
+    net: Interval  # accuracy less that of these clips, question by question, in points
+    # (4,) percent of questions in which the own clip chooses each answer, the true one first, then `FALSE`
     chosen: Column
-    p_value: float | None
+    p_value: float | None  # of the signed-rank test of Wilcoxon (1945) of `net` over clips; None where it is not known
 
     @classmethod
     def of(cls, own: NDArray[np.float64], others: Column, groups: Indices, settings: AuditSettings) -> AnswerShares:
@@ -550,19 +490,12 @@ class AnswerShares:
 
 @dataclass(frozen=True, eq=False)
 class MultipleChoice:
-    """Answers of multiple-choice questions.
+    """Answers of multiple-choice questions."""
 
-    Attributes:
-        kinds: answers by kind of question.
-        all: answers of all questions.
-        excluded: whether clips that show one of the two things are left out of the other clips.
-        notices: sentences on what was left out.
-    """
-
-    kinds: dict[Kind, AnswerShares]
-    all: AnswerShares
-    excluded: bool
-    notices: tuple[str, ...]
+    kinds: dict[Kind, AnswerShares]  # answers by kind of question
+    all: AnswerShares  # answers of all questions
+    excluded: bool  # whether clips that show one of the two things are left out of the other clips
+    notices: tuple[str, ...]  # sentences on what was left out
 
     def verdict(self, kind: Kind) -> Verdict:
         """Say whether what a kind of questions asks is read: beyond other clips, and beyond a bag of words."""

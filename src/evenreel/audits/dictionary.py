@@ -138,25 +138,16 @@ class Coverage(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Gains:
-    """Counts of how often P phrases are given to clips whose captions name them, and to other clips with captions.
+    """Counts of how often P phrases are given to clips whose captions name them, and to other clips with captions."""
 
-    Attributes:
-        clips: number of clips that have captions.
-        named: (P,) number of clips with a caption that names the phrase.
-        hits: (P,) number of these clips that got the phrase.
-        other_hits: (P,) number of other clips that got the phrase.
-        low, high: (P,) ends of the interval of `gain`, in percentage points; NaN where the gain is NaN.
-        precision: (P,) average precision of all clips ranked by the phrase, in percent; NaN where none is named.
-        drawn: (2, B) for B samples of clips: sum of gains weighted by named clips, and number of these clips.
-    """
-
-    clips: int
-    named: Indices
-    hits: Indices
-    other_hits: Indices
-    low: Column
+    clips: int  # number of clips that have captions
+    named: Indices  # (P,) number of clips with a caption that names the phrase
+    hits: Indices  # (P,) number of these clips that got the phrase
+    other_hits: Indices  # (P,) number of other clips that got the phrase
+    low: Column  # (P,) ends of the interval of `gain`, in percentage points; NaN where the gain is NaN
     high: Column
-    precision: Column
+    precision: Column  # (P,) average precision of all clips ranked by the phrase, in percent; NaN where none is named
+    # (2, B) for B samples of clips: sum of gains weighted by named clips, and number of these clips
     drawn: NDArray[np.float64]
 
     @property
@@ -181,25 +172,16 @@ class Gains:
 
 @dataclass(frozen=True, eq=False)
 class KindMeasures:
-    """Measures of the P entities, or the P activities, of a dictionary.
+    """Measures of the P entities, or the P activities, of a dictionary."""
 
-    Attributes:
-        kind: `entity` or `activity`.
-        phrases: the P phrases.
-        coverage: coverage by split, in the order of their first caption; empty without captions.
-        mentions: (P,) number of captions that name each phrase; None without captions.
-        clips: number V of clips that phrases were chosen for; 0 for none.
-        chosen: (P,) number of clips that got each phrase; None where none were chosen.
-        gains: gain of each phrase; None without captions or without clips.
-    """
-
-    kind: Kind
-    phrases: tuple[str, ...]
+    kind: Kind  # `entity` or `activity`
+    phrases: tuple[str, ...]  # the P phrases
+    # coverage by split, in the order of their first caption; empty without captions
     coverage: tuple[Coverage, ...] = ()
-    mentions: Indices | None = None
-    clips: int = 0
-    chosen: Indices | None = None
-    gains: Gains | None = None
+    mentions: Indices | None = None  # (P,) number of captions that name each phrase; None without captions
+    clips: int = 0  # number V of clips that phrases were chosen for; 0 for none
+    chosen: Indices | None = None  # (P,) number of clips that got each phrase; None where none were chosen
+    gains: Gains | None = None  # gain of each phrase; None without captions or without clips
 
 
 def measure(

@@ -188,18 +188,13 @@ def audit_textual(
 
 @dataclass(frozen=True, eq=False)
 class Standings:
-    """Ranks and score distances of the own clips of Q captions among the V - 1 other clips.
+    """Ranks and score distances of the own clips of Q captions among the V - 1 other clips."""
 
-    Attributes:
-        hits: ranks of the own clips; equal scores are in random order.
-        distance: (Q,) score of the own clip less the mean of the others' finite scores, in their standard deviations.
-            NaN where not known: the own score is minus infinity, or the others are all equal and it is not.
-        others: number V - 1 of other clips.
-    """
-
-    hits: Hits
+    hits: Hits  # ranks of the own clips; equal scores are in random order
+    # (Q,) score of the own clip less the mean of the others' finite scores, in their standard deviations. NaN where not
+    # known: the own score is minus infinity, or the others are all equal and it is not
     distance: Column
-    others: int
+    others: int  # number V - 1 of other clips
 
     @property
     def percentile(self) -> Column:
@@ -263,23 +258,14 @@ class Version:
 
 @dataclass(frozen=True, eq=False)
 class Perturbed:
-    """Scores as they are and after edits, of the Q captions and V clips that all of them have.
+    """Scores as they are and after edits, of the Q captions and V clips that all of them have."""
 
-    Attributes:
-        versions: scores by the name of the edit, `AS_IS` (no edit) first.
-        clip_ids: (V,) ids of the clips.
-        own: (Q,) index of the clip that each caption describes, or looks for.
-        cluster: (V,) numbers from 0, equal for clips that are resampled together, such as those of one video.
-        caption_ids: (Q,) ids of the captions.
-        notices: sentences on what was left out.
-    """
-
-    versions: dict[str, Version]
-    clip_ids: tuple[str, ...]
-    own: Indices
-    cluster: Indices
-    caption_ids: tuple[str, ...]
-    notices: tuple[str, ...]
+    versions: dict[str, Version]  # scores by the name of the edit, `AS_IS` (no edit) first
+    clip_ids: tuple[str, ...]  # (V,) ids of the clips
+    own: Indices  # (Q,) index of the clip that each caption describes, or looks for
+    cluster: Indices  # (V,) numbers from 0, equal for clips that are resampled together, such as those of one video
+    caption_ids: tuple[str, ...]  # (Q,) ids of the captions
+    notices: tuple[str, ...]  # sentences on what was left out
 
     @property
     def drawn_with(self) -> Indices:
@@ -347,15 +333,7 @@ class Perturbed:
         return replace(self, versions=versions, own=clips, caption_ids=tuple(self.caption_ids[one] for one in captions))
 
     def standings(self, placings: Mapping[str, tuple[bool, bool]], band_bytes: int) -> dict[tuple[str, str], Standings]:
-        """Compute ranks and distances of own clips, by the names of edit and placing, (`AS_IS`, `AS_IS`) first.
-
-        Args:
-            placings: pairs by name: whether the own clip's score is the edited one, and whether the others' are.
-            band_bytes: about how many bytes of scores are read at once.
-
-        Raises:
-            ScoresError: a score is NaN; the sentence names caption and clip.
-        """
+        """Compute ranks and distances of own clips, by the names of edit and placing, (`AS_IS`, `AS_IS`) first."""
         parts: dict[tuple[str, str], list[Standings]] = defaultdict(list)
         for held in self.bands(band_bytes):
             own, others = self._own_and_others(AS_IS, held)
@@ -388,20 +366,13 @@ class EditChange:
 
     Distances are of a clip's score from the mean of the other clips', in their standard deviations. Above 0, the clip
     stands lower than without the edit.
-
-    Attributes:
-        moved: absolute change of the distance.
-        beyond: absolute change beyond that under the control; NaN without one.
-        fell: decrease of the distance.
-        lost: decrease of the percentile, of 100.
-        recalls: decrease of R@1, R@5 and R@10, in percentage points.
     """
 
-    moved: Interval
-    beyond: Interval
-    fell: Interval
-    lost: Interval
-    recalls: dict[str, Interval]
+    moved: Interval  # absolute change of the distance
+    beyond: Interval  # absolute change beyond that under the control; NaN without one
+    fell: Interval  # decrease of the distance
+    lost: Interval  # decrease of the percentile, of 100
+    recalls: dict[str, Interval]  # decrease of R@1, R@5 and R@10, in percentage points
 
 
 @dataclass(frozen=True, eq=False)
@@ -528,7 +499,7 @@ def lost_recall(
     from many captions at once, so samples of captions, among the same edited clips, report a loss where an edit does
     nothing on average. Without an effect it does not matter which of a clip's two versions is called the edited one:
     exchanging them for some clips, for all captions at once, makes another sample of the same kind (Fisher 1935), from
-    which intervals are inverted (`evenreel.audits.statistics.inversion`).
+    which intervals are inverted (`evenreel.audits.exchange`).
 
     Args:
         perturbed: scores of captions and clips, as they are and after edits.
@@ -686,13 +657,7 @@ def perturbed_notices(
     no_control: str,
     unmoved: str = "Leave those in which nothing was changed out of its scores: they count as not moved.",
 ) -> Iterator[str]:
-    """Yield notices on the data of an audit of edits.
-
-    Args:
-        measured: measures of one system.
-        no_control: words on what to do where there is no control.
-        unmoved: words on captions whose clip did not move.
-    """
+    """Yield notices on the data of an audit of edits."""
     yield from measured.perturbed.notices
     if not measured.controlled:
         yield f"There are no scores of a control, so nothing says how far clips move in any edit. {no_control}"

@@ -133,19 +133,13 @@ def audit_length(
 
 @dataclass(frozen=True, eq=False)
 class TrainTestClasses:
-    """Classes of N training clips and of V ranked ones.
+    """Classes of N training clips and of V ranked ones."""
 
-    Attributes:
-        actions: actions of the N training clips, then of the V ranked ones; `clips` of actions count through both.
-        trained: (A,) True for actions of training clips, of all A actions.
-        names: names of the classes, as captions call them.
-        common: mean lengths of the classes that both have.
-    """
-
+    # actions of the N training clips, then of the V ranked ones; `clips` of actions count through both
     actions: Actions
-    trained: NDArray[np.bool_]
-    names: Mapping[int, str]
-    common: ClassLengths
+    trained: NDArray[np.bool_]  # (A,) True for actions of training clips, of all A actions
+    names: Mapping[int, str]  # names of the classes, as captions call them
+    common: ClassLengths  # mean lengths of the classes that both have
 
     @classmethod
     def of(cls, both: Corpus, count: int) -> TrainTestClasses | None:
@@ -185,54 +179,33 @@ def _sides(actions: Actions, trained: NDArray[np.bool_]) -> tuple[ActionLengths,
 
 @dataclass(frozen=True, eq=False)
 class LengthData:
-    """Lengths of the clips of a gallery, and of the training clips.
+    """Lengths of the clips of a gallery, and of the training clips."""
 
-    Attributes:
-        corpus: the V clips of the scores, in their order, with captions; a caption without classes gets its clip's.
-        lengths: (V,) length of each clip, or of a single action of it where it has several; NaN where not known or not
-            above 0.
-        whole: (V,) length of each whole clip.
-        train_lengths: (N,) lengths of the training clips; empty where none are given.
-        unit: unit of all lengths.
-        second: number of these units in a second.
-        classes: classes of training and ranked clips; None where clips have none, or the training clips are not known.
-        class_logs: (V,) mean logarithm of the lengths of the ranked clips of each one's class, over the classes of a
-            clip that has several; None where the clips have none.
-        kinds: (V,) number of the kind of each clip, within which lengths may be permuted: clips of the same classes, or
-            all without classes. Clips that share their classes with no other are of one kind.
-        cluster: (V,) cluster of each clip, such as its video; clips of one are resampled together.
-        caption_clips: (Q,) row of each caption's clip, -1 where it is not known.
-        rounding: largest error of the mean length of a class due to re-timed frames; 0 where frames are as annotated.
-        shared: number of clips of the scores that are training clips too.
-    """
-
+    # the V clips of the scores, in their order, with captions; a caption without classes gets its clip's
     corpus: Corpus
+    # (V,) length of each clip, or of a single action of it where it has several; NaN where not known or not above 0
     lengths: Column
-    whole: Column
-    train_lengths: Column
-    unit: Unit
-    second: float
+    whole: Column  # (V,) length of each whole clip
+    train_lengths: Column  # (N,) lengths of the training clips; empty where none are given
+    unit: Unit  # unit of all lengths
+    second: float  # number of these units in a second
+    # classes of training and ranked clips; None where clips have none, or the training clips are not known
     classes: TrainTestClasses | None
+    # (V,) mean logarithm of the lengths of the ranked clips of each one's class, over the classes of a clip that has
+    # several; None where the clips have none
     class_logs: Column | None
+    # (V,) number of the kind of each clip, within which lengths may be permuted: clips of the same classes, or all
+    # without classes. Clips that share their classes with no other are of one kind
     kinds: NDArray[np.int64]
-    cluster: NDArray[np.int64]
-    caption_clips: NDArray[np.int64]
+    cluster: NDArray[np.int64]  # (V,) cluster of each clip, such as its video; clips of one are resampled together
+    caption_clips: NDArray[np.int64]  # (Q,) row of each caption's clip, -1 where it is not known
+    # largest error of the mean length of a class due to re-timed frames; 0 where frames are as annotated
     rounding: float = 0.0
-    shared: int = 0
+    shared: int = 0  # number of clips of the scores that are training clips too
 
     @classmethod
     def of(cls, scores: ScoreBlocks, corpus: Corpus, train: Corpus | None, cluster: str = AUTO) -> LengthData:
-        """Collect the lengths of scored clips, and of the training clips where they are given.
-
-        Args:
-            scores: scores of captions and clips.
-            corpus: corpus of the scores.
-            train: corpus of the training clips; None where it is not known.
-            cluster: clips that are resampled together, see `evenreel.evaluation.clusters`.
-
-        Raises:
-            CorpusError: a clip of the scores is not in the corpus, or no length is known.
-        """
+        """Collect the lengths of scored clips, and of the training clips where they are given."""
         ranked = _ranked(scores, corpus)
         both = ranked  # training first, so that a class has one number in both
         if train is not None:
@@ -405,30 +378,19 @@ _RECALL = parse_metric(f"R@{FAILED}")
 
 @dataclass(frozen=True, eq=False)
 class FirstClipLengths:
-    """Lengths of the clips that Q rankings return first.
+    """Lengths of the clips that Q rankings return first."""
 
-    Attributes:
-        depths: the K depths of `DEPTHS` that are below the gallery's size.
-        means: (K, Q) mean length of the first k clips; NaN where nothing is shown or no length is known.
-        excess: (K, Q) mean logarithm of their lengths, less `expected`.
-        expected: (K, Q) mean logarithm of their lengths expected if length had no influence.
-        rank: (Q,) rank of the first relevant clip; NaN where there is none or none is known.
-        recall: (Q,) R@10 of each query, in percent.
-        shown: (V,) how often each clip is among the first `MAIN`; an expected number where scores are equal.
-        pull: (V,) weight of the logarithm of each clip's length in the mean excess over captions at the main depth.
-            Where classes are known, it is that of the logarithm beyond the mean of its class.
-        own: (Q, 1 + P) excess of each caption at the main depth: as measured, then with P permutations of lengths.
-    """
-
-    depths: tuple[int, ...]
-    means: Column
-    excess: Column
-    expected: Column
-    rank: Column
-    recall: Column
-    shown: Column
+    depths: tuple[int, ...]  # the K depths of `DEPTHS` that are below the gallery's size
+    means: Column  # (K, Q) mean length of the first k clips; NaN where nothing is shown or no length is known
+    excess: Column  # (K, Q) mean logarithm of their lengths, less `expected`
+    expected: Column  # (K, Q) mean logarithm of their lengths expected if length had no influence
+    rank: Column  # (Q,) rank of the first relevant clip; NaN where there is none or none is known
+    recall: Column  # (Q,) R@10 of each query, in percent
+    shown: Column  # (V,) how often each clip is among the first `MAIN`; an expected number where scores are equal
+    # (V,) weight of the logarithm of each clip's length in the mean excess over captions at the main depth. Where
+    # classes are known, it is that of the logarithm beyond the mean of its class
     pull: Column
-    own: Column
+    own: Column  # (Q, 1 + P) excess of each caption at the main depth: as measured, then with P permutations of lengths
 
     @property
     def main(self) -> int:
@@ -441,17 +403,7 @@ class FirstClipLengths:
 
 
 def measure_first(scores: CheckedScores, data: LengthData, band_bytes: int, seed: int = 0) -> FirstClipLengths:
-    """Measure the lengths of the first clips of rankings; scores are read once, some captions at a time.
-
-    Args:
-        scores: scores of captions and clips.
-        data: lengths of the clips.
-        band_bytes: about how many bytes of scores are read at once.
-        seed: seed of the permutations of lengths that each caption is measured with.
-
-    Raises:
-        ScoresError: a score is NaN.
-    """
+    """Measure the lengths of the first clips of rankings; scores are read once, some captions at a time."""
     tally = _LengthTally(data, len(scores.caption_ids), seed)
     search = None if data.relevance is None else Search(scores, data.relevance, turned=False)
     for rows, block in row_bands(scores, min(band_bytes, CACHED_BYTES)):
@@ -546,22 +498,15 @@ LENGTH_BIAS = (
 
 @dataclass(frozen=True, eq=False)
 class Failures:
-    """Numbers of captions that fail, and of failures left after each rule that singles out length bias (section B).
+    """Numbers of captions that fail, and of failures left after each rule that singles out length bias (section B)."""
 
-    Attributes:
-        captions: number of captions whose class training has and whose answer has a rank.
-        failed: number of these whose answer is not ranked high enough.
-        left: number of failures left after each rule: neither a tail verb nor a tail noun; mean lengths of the class in
-            training and test far enough apart; first clips nearer to the length in training than to that in test.
-        suspected: rows of the captions that are left after all rules, ascending.
-        tail: rare verbs and nouns.
-    """
-
-    captions: int
-    failed: int
+    captions: int  # number of captions whose class training has and whose answer has a rank
+    failed: int  # number of these whose answer is not ranked high enough
+    # number of failures left after each rule: neither a tail verb nor a tail noun; mean lengths of the class in
+    # training and test far enough apart; first clips nearer to the length in training than to that in test
     left: tuple[int, int, int]
-    suspected: Indices
-    tail: TailClasses
+    suspected: Indices  # rows of the captions that are left after all rules, ascending
+    tail: TailClasses  # rare verbs and nouns
 
 
 @dataclass(frozen=True, eq=False)
@@ -1085,13 +1030,7 @@ def all_lengths(measured: LengthMeasures) -> Groups:
 
 
 def histogram_parts(measured: LengthMeasures, scores: CheckedScores, class_: int | None = None) -> dict[str, Groups]:
-    """Collect the lengths for histograms: of all clips, and of one class with the clips that its captions find.
-
-    Args:
-        measured: measures of one system.
-        scores: scores that they are of.
-        class_: class to show; None for the most affected one.
-    """
+    """Collect the lengths for histograms: of all clips, and of one class with the clips that its captions find."""
     parts, data, held = {"all clips": all_lengths(measured)}, measured.data, measured.data.classes
     if held is None:
         return parts
@@ -1126,16 +1065,7 @@ def strip_captions(measured: LengthMeasures) -> list[int]:
 def strip_parts(
     measured: LengthMeasures, scores: CheckedScores, captions: Sequence[int] | None = None
 ) -> dict[str, list[Strip]]:
-    """Return the first items, with their relevance, for some captions and for their clips as queries.
-
-    Args:
-        measured: measures of one system.
-        scores: scores that they are of.
-        captions: rows of the captions; None for `strip_captions`.
-
-    Returns:
-        Strips of queries by the title of the chart's panel; empty where no relevance is known.
-    """
+    """Return the first items, with their relevance, for some captions and for their clips as queries."""
     relevance, corpus = measured.data.relevance, measured.data.corpus
     captions = strip_captions(measured) if captions is None else list(captions)
     if relevance is None or not captions:

@@ -63,12 +63,7 @@ class Strip:
 
 
 def length_histograms(parts: Mapping[str, Groups], unit: str) -> go.Figure:
-    """Draw histograms of clips by length, on a logarithmic axis, as a step line for each group.
-
-    Args:
-        parts: lengths by the title of the panel, then by the name of the group; a name has one colour in all panels.
-        unit: unit of the lengths.
-    """
+    """Draw histograms of clips by length, on a logarithmic axis, as a step line for each group."""
     import plotly.graph_objects as go
 
     titles = [_shortened(title) for title in parts]
@@ -93,13 +88,7 @@ def length_histograms(parts: Mapping[str, Groups], unit: str) -> go.Figure:
 
 
 def discrepancy_bars(gap: Column, names: Sequence[str], unit: str) -> go.Figure:
-    """Draw classes as bars sorted by how much longer they are in test than in training, with and without the sign.
-
-    Args:
-        gap: (K,) mean length in test less that in training.
-        names: names of the classes, shown on hover.
-        unit: unit of the lengths.
-    """
+    """Draw classes as bars sorted by how much longer they are in test than in training, with and without the sign."""
     import plotly.graph_objects as go
 
     titles = ("above 0: longer in test", "by size, either way")
@@ -144,11 +133,7 @@ def length_boxes(groups: Groups, unit: str) -> go.Figure:
 
 
 def relevance_strips(parts: Mapping[str, Sequence[Strip]]) -> go.Figure:
-    """Draw how relevant the first items of some queries are: the darker, the more relevant.
-
-    Args:
-        parts: strips of queries, from top to bottom, by the title of the panel.
-    """
+    """Draw how relevant the first items of some queries are: the darker, the more relevant."""
     import plotly.graph_objects as go
 
     figure = go.Figure(layout=panels([f"{title}, by rank" for title in parts], "", [""] * len(parts), columns=1))

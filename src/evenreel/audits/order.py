@@ -146,27 +146,16 @@ def audit_order(
 
 @dataclass(frozen=True, eq=False)
 class OrderPairs:
-    """Scores of Q captions with n pairs of a clip and its twin of another order, and with what else is in the gallery.
+    """Scores of Q captions with n pairs of a clip and its twin of another order, and what else is in the gallery."""
 
-    Attributes:
-        clips: scores with V clips as they were shot, of which the first n are those of the pairs.
-        twins: scores with T twins, of the first T of these clips; the first n are those of the pairs.
-        clip_ids: (n,) ids of the clips of the pairs.
-        pair: (Q,) index of the pair that each caption is of.
-        tells_clip: (Q,) True where a caption describes the clip, False where it describes the twin.
-        cluster: (n,) numbers from 0, equal for pairs that are resampled together, such as those of one video.
-        chosen: whether nobody has said which pair a caption is of, so that the scores chose it.
-        notices: sentences on what was left out.
-    """
-
-    clips: Version
-    twins: Version
-    clip_ids: tuple[str, ...]
-    pair: Indices
-    tells_clip: Flags
-    cluster: Indices
-    chosen: bool = False
-    notices: tuple[str, ...] = ()
+    clips: Version  # scores with V clips as they were shot, of which the first n are those of the pairs
+    twins: Version  # scores with T twins, of the first T of these clips; the first n are those of the pairs
+    clip_ids: tuple[str, ...]  # (n,) ids of the clips of the pairs
+    pair: Indices  # (Q,) index of the pair that each caption is of
+    tells_clip: Flags  # (Q,) True where a caption describes the clip, False where it describes the twin
+    cluster: Indices  # (n,) numbers from 0, equal for pairs that are resampled together, such as those of one video
+    chosen: bool = False  # whether nobody has said which pair a caption is of, so that the scores chose it
+    notices: tuple[str, ...] = ()  # sentences on what was left out
 
     @property
     def drawn_with(self) -> Indices:
@@ -200,18 +189,6 @@ def order_pairs(
 
     Captions of both orders are taken where at least half of the pairs have them, and then only these pairs. Where the
     corpus has no captions, each is of the pair that it scores highest in both orders together, which favours neither.
-
-    Args:
-        scores: scores of captions with clips, and with their twins where these are clips of the corpus.
-        corpus: corpus, whose column `order_of` says which clip is the twin of which.
-        edited: scores of the same captions and clips with their frames in another order, by the name of that order;
-            empty where the twins are clips of the corpus.
-        settings: how much is read at once, and which clips are resampled together.
-
-    Raises:
-        CorpusError: no pair can be measured.
-        ScoresError: the scores are no table of captions and videos.
-        UsageError: there are scores of several other orders.
     """
     if len(edited) > 1:
         raise UsageError(
@@ -294,21 +271,13 @@ def _favoured(
 
 @dataclass(frozen=True, eq=False)
 class OwnScores:
-    """Scores of Q captions with the clip and the twin of their pair, and the ranks of what each describes.
+    """Scores of Q captions with the clip and the twin of their pair, and the ranks of what each describes."""
 
-    Attributes:
-        clip: (Q,) score with the clip of the pair.
-        twin: (Q,) score with its twin.
-        alone: ranks of clips among the V clips; of captions of clips alone.
-        together: ranks of clips, or twins, among the V clips and the T twins.
-        same: whether no caption's scores of any clip and its twin differ, but for rounding.
-    """
-
-    clip: Column
-    twin: Column
-    alone: Hits
-    together: Hits
-    same: bool
+    clip: Column  # (Q,) score with the clip of the pair
+    twin: Column  # (Q,) score with its twin
+    alone: Hits  # ranks of clips among the V clips; of captions of clips alone
+    together: Hits  # ranks of clips, or twins, among the V clips and the T twins
+    same: bool  # whether no caption's scores of any clip and its twin differ, but for rounding
 
     @property
     def lead(self) -> Column:
@@ -317,15 +286,7 @@ class OwnScores:
 
 
 def own_scores(pairs: OrderPairs, band_bytes: int) -> OwnScores:
-    """Read the scores of captions with their pairs, and rank what each describes.
-
-    Args:
-        pairs: captions, clips and twins.
-        band_bytes: about how many bytes of scores are read at once.
-
-    Raises:
-        ScoresError: a score is NaN.
-    """
+    """Read the scores of captions with their pairs, and rank what each describes."""
     clip, twin = np.empty(len(pairs.pair)), np.empty(len(pairs.pair))
     alone, together, furthest, spreads = [], [], 0.0, 0.0
     for held, clips, twins in pairs.bands(band_bytes):

@@ -99,18 +99,12 @@ _WORDS: dict[WordChannel, _Words] = {
 
 @dataclass(frozen=True)
 class OverlayShift:
-    """Mean shift of clips in rankings, over captions; each figure also beyond that of the control.
+    """Mean shift of clips in rankings, over captions; each figure also beyond that of the control."""
 
-    Attributes:
-        sd: shift of the distance from the mean of the other clips, in standard deviations of their scores.
-        places: shift of the place in the ranking; equal scores share their mean place.
-        first: shift of the share of captions that rank the clip first, in percentage points.
-        beyond: for `sd`, `places` and `first`, the shift beyond that of the control; NaN where there is none.
-    """
-
-    sd: Interval
-    places: Interval
-    first: Interval
+    sd: Interval  # shift of the distance from the mean of the other clips, in standard deviations of their scores
+    places: Interval  # shift of the place in the ranking; equal scores share their mean place
+    first: Interval  # shift of the share of captions that rank the clip first, in percentage points
+    # for `sd`, `places` and `first`, the shift beyond that of the control; NaN where there is none
     beyond: Mapping[str, Interval]
 
 
