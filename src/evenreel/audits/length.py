@@ -64,7 +64,7 @@ from evenreel.report.result import (
     AuditTable,
     Cell,
     Effect,
-    Named,
+    Row,
     by_certainty,
     figure_words,
 )
@@ -139,7 +139,6 @@ class TrainTestClasses:
     actions: Actions
     trained: NDArray[np.bool_]  # (A,) True for actions of training clips, of all A actions
     names: Mapping[int, str]  # names of the classes, as captions call them
-    common: ClassLengths  # mean lengths of the classes that both have
 
     @classmethod
     def of(cls, both: Corpus, count: int) -> TrainTestClasses | None:
@@ -147,9 +146,21 @@ class TrainTestClasses:
         if not both.clips["verb_classes"].drop_nulls().list.len().sum():
             return None
         actions = actions_of(both)
-        trained = actions.clips < count
-        sides = _sides(actions, trained)
-        return cls(actions, trained, action_names(both, actions), class_lengths(*sides))
+        return cls(actions, actions.clips < count, action_names(both, actions))
+
+    @cached_property
+    def sides(self) -> tuple[ActionLengths, ActionLengths]:
+        """Actions of training, and of test."""
+        actions = self.actions
+        train, test = (
+            ActionLengths(actions.classes[own], actions.lengths[own]) for own in (self.trained, ~self.trained)
+        )
+        return train, test
+
+    @cached_property
+    def common(self) -> ClassLengths:
+        """Mean lengths of the classes that both have."""
+        return class_lengths(*self.sides)
 
     def counts(self, *, trained: bool) -> NDArray[np.int64]:
         """Count the actions of each of C classes (C,), of training clips or of ranked ones."""
@@ -169,12 +180,6 @@ class TrainTestClasses:
         found = np.full(len(self.actions.pairs), np.nan)
         found[self.common.classes] = values
         return found
-
-
-def _sides(actions: Actions, trained: NDArray[np.bool_]) -> tuple[ActionLengths, ActionLengths]:
-    """Actions of training, and of test."""
-    one, other = (ActionLengths(actions.classes[side], actions.lengths[side]) for side in (trained, ~trained))
-    return one, other
 
 
 @dataclass(frozen=True, eq=False)
@@ -731,13 +736,12 @@ def most_affected(measured: LengthMeasures) -> list[int]:
     return sorted(asked, key=lambda one: (-int(suspected[one]), -float(gap[one]), one))
 
 
-def _with_paper(
-    data: LengthData, title: str, rows: Sequence[Named], note: str, published: Mapping[int, Cell]
-) -> AuditTable:
-    """A table which, of EPIC-KITCHENS-100, has what the paper gives as well, by row."""
-    if data.is_epic:
-        rows = [{**row, "paper": published.get(place)} for place, row in enumerate(rows)]
-    return AuditTable.of(title, rows, note)
+def _with_paper(data: LengthData, table: AuditTable, published: Mapping[int, Cell]) -> AuditTable:
+    """The table of EPIC-KITCHENS-100 with what the paper gives, by row; every other as it is."""
+    if not data.is_epic:
+        return table
+    rows = tuple((*row, published.get(place)) for place, row in enumerate(table.rows))
+    return replace(table, columns=(*table.columns, "paper"), rows=rows)
 
 
 def class_table(data: LengthData, held: TrainTestClasses) -> AuditTable:
@@ -752,9 +756,9 @@ def class_table(data: LengthData, held: TrainTestClasses) -> AuditTable:
         "classes in training alone": int((train & ~test).sum()),
         "classes in test alone": int((test & ~train).sum()),
     }
-    rows: list[Named] = [{"what": what, "count": count} for what, count in counts.items()]
     note = "A class is a pair of a verb and a noun. 'Test' is the clips of the scores."
-    return _with_paper(data, "Classes", rows, note, {0: 67_217, 1: 9_668, 4: 1_114})
+    table = AuditTable("Classes", ("what", "count"), tuple(counts.items()), note)
+    return _with_paper(data, table, {0: 67_217, 1: 9_668, 4: 1_114})
 
 
 def _discrepancies(data: LengthData) -> dict[str, Callable[[Column], Column]]:
@@ -771,7 +775,7 @@ def _discrepancies(data: LengthData) -> dict[str, Callable[[Column], Column]]:
 
 def discrepancy_table(data: LengthData, common: ClassLengths) -> AuditTable:
     """Tabulate mean lengths of classes in training and in test, and how many classes differ by how much."""
-    gap, unit, large = common.discrepancy, unit_of(data), LARGE_S * data.second
+    gap, unit = common.discrepancy, unit_of(data)
     ranked = spearmanr(common.train_mean, common.test_mean).statistic if len(gap) > 2 and np.ptp(gap) else float("nan")
     values: dict[str, Cell] = {
         f"mean length of training clips, {unit}": float(np.nanmean(data.train_lengths)),
@@ -783,21 +787,22 @@ def discrepancy_table(data: LengthData, common: ClassLengths) -> AuditTable:
     values["rank correlation of training and test means over classes"] = float(ranked)
     note = f"The limits are the paper's 60 and 200 frames at 60 a second: 1 and {LARGE_S:.1f} seconds."
     if data.is_epic and data.rounding:
-        near = [int((np.abs(np.abs(gap) - at) <= data.rounding).sum()) for at in (data.second, large)]
+        limits = (data.second, LARGE_S * data.second)
+        near = [int((np.abs(np.abs(gap) - at) <= data.rounding).sum()) for at in limits]
         note += (
             " Training lengths are re-timed from fewer frames a second, which may move each by up to "
             f"{data.rounding:g} frames; {near[0]} classes lie that near to the one limit and {near[1]} to the other, "
             "so the counts differ from the paper's."
         )
-    rows: list[Named] = [{"what": what, "value": value} for what, value in values.items()]
     title = "How far classes differ in length between training and test"
-    return _with_paper(data, title, rows, note, {5: 559, 6: 212})
+    table = AuditTable(title, ("what", "value"), tuple(values.items()), note)
+    return _with_paper(data, table, {5: 559, 6: 212})
 
 
 def chance_table(data: LengthData, held: TrainTestClasses, seed: int = 0) -> AuditTable:
     """Tabulate how far lengths of classes differ between training and test, and how far they would by chance."""
     gap, rows = held.common.discrepancy, []
-    drawn = drawn_discrepancies(*_sides(held.actions, held.trained), draws=DRAWS, seed=seed)
+    drawn = drawn_discrepancies(*held.sides, draws=DRAWS, seed=seed)
     for name, measure in _discrepancies(data).items() if len(gap) else ():
         chance = measure(drawn).astype(np.float64)
         low, high = np.quantile(chance, (0.025, 0.975))
@@ -831,52 +836,48 @@ def _strata_table(data: LengthData) -> AuditTable:
         "below the mean length of training clips": lambda: strata_at(lengths, [trained]),
         f"below the mean length of test clips ({USES_TEST})": lambda: strata_at(lengths, [tested]),
     }
-    rows: list[Named] = []
+    rows: list[Row] = []
     for rule, divide in rules.items():
         try:
-            first, second = map(len, divide())
+            rows.append((rule, *map(len, divide())))
         except UsageError:  # clips of one length have no second stratum
-            rows.append({"rule": rule, "first": None, "second": None})
-        else:
-            rows.append({"rule": rule, "first": first, "second": second})
+            rows.append((rule, None, None))
     note = (
         f"Strata of the backdoor adjustment, from short to long. What is trained by a rule that {USES_TEST} has seen "
         "the test set."
     )
-    return _with_paper(data, "Training clips in two strata", rows, note, {1: "50,282 + 16,935"})
+    table = AuditTable("Training clips in two strata", ("rule", "first", "second"), tuple(rows), note)
+    return _with_paper(data, table, {1: "50,282 + 16,935"})
 
 
 def _trim_table(data: LengthData, held: TrainTestClasses) -> AuditTable:
     """What trimming (RmvAll) would leave out by either preset, in this corpus's unit."""
-    classes, lengths = held.actions.classes[held.trained], held.actions.lengths[held.trained]
+    classes, lengths = held.sides[0]
     classes, lengths = classes[~np.isnan(lengths)], lengths[~np.isnan(lengths)]
     targets = dict(zip(held.common.classes.tolist(), held.common.test_mean.tolist(), strict=True))
-    rows: list[Named] = []
+    rows = []
     for name, preset in PRESETS.items():
         margin = preset.margin * data.second / _FPS
         out = trimmed(lengths, classes, targets, Trimming(margin, preset.least))
-        row: Named = {
-            "preset": name, f"margin, {unit_of(data)}": margin, "clips a class keeps": preset.least,
-            "clips left out": len(out), "classes": len(np.unique(classes[out])),
-        }  # fmt: skip
-        rows.append(row)
+        rows.append((name, margin, preset.least, len(out), len(np.unique(classes[out]))))
+    columns = ("preset", f"margin, {unit_of(data)}", "clips a class keeps", "clips left out", "classes")
     note = "RmvAll: of each class the shortest or the longest training clips, until it is about as long as in test."
-    published = dict.fromkeys(range(len(rows)), "2,392 of 164 classes")
-    return _with_paper(data, f"What trimming would leave out ({USES_TEST})", rows, note, published)
+    table = AuditTable(f"What trimming would leave out ({USES_TEST})", columns, tuple(rows), note)
+    return _with_paper(data, table, dict.fromkeys(range(len(rows)), "2,392 of 164 classes"))
 
 
 def _first_table(measured: LengthMeasures) -> AuditTable:
     data, first, unit = measured.data, measured.first, unit_of(measured.data)
-    rows: list[Named] = []
-    for place, depth in enumerate(first.depths):
-        ratio = float(np.exp(_mean(first.excess[place])))
-        biases = [one.value for one in measured.length_biases[place]] if measured.has_length_bias else []
-        heads = ("correlation with training", "given test", "of the excess")
-        correlations = dict(zip(heads, biases, strict=False))
-        means = {f"mean length, {unit}": _mean(first.means[place]), _RATIO: ratio}
-        rows.append({"first clips": depth, **means, **correlations})
+    columns: tuple[str, ...] = ("first clips", f"mean length, {unit}", _RATIO)
+    rows: list[Row] = [
+        (depth, _mean(first.means[place]), float(np.exp(_mean(first.excess[place]))))
+        for place, depth in enumerate(first.depths)
+    ]
     note = f"The gallery's clips have a mean of {_mean(data.lengths):,.1f} {unit}."
     if measured.has_length_bias:
+        columns += ("correlation with training", "given test", "of the excess")
+        biases = [tuple(one.value for one in some) for some in measured.length_biases]
+        rows = [(*row, *values) for row, values in zip(rows, biases, strict=True)]
         note += (
             f" Over captions, their classes have a mean of {_mean(measured.train_mean):,.1f} in training and of "
             f"{_mean(measured.test_mean):,.1f} in test. The correlations are of ranks, with the mean length of the "
@@ -884,7 +885,7 @@ def _first_table(measured: LengthMeasures) -> AuditTable:
         )
     elif data.class_logs is None and data.relevance is not None:
         note += " Clips that are known to answer are left out."
-    return AuditTable.of("Length of the first clips", rows, note)
+    return AuditTable("Length of the first clips", columns, tuple(rows), note)
 
 
 def _tertile_table(measured: LengthMeasures) -> AuditTable:
@@ -913,62 +914,56 @@ def _failure_table(data: LengthData, failures: Failures) -> AuditTable:
         f"and training and test differ by at least {data.second:g} {unit_of(data)}": failures.left[1],
         f"and the first {MAIN} are not nearer in length to test": failures.left[2],
     }
-    rows: list[Named] = [{"rule": rule, "left": count} for rule, count in counts.items()]
     note = (
         f"Verbs of the tail: {len(failures.tail.verbs):,}; nouns: {len(failures.tail.nouns):,}; {failures.tail.rule}. "
         "Some captions are left in any ranking."
     )
-    return _with_paper(data, f"Failures that length may explain ({USES_TEST})", rows, note, {4: 244})
+    title = f"Failures that length may explain ({USES_TEST})"
+    return _with_paper(data, AuditTable(title, ("rule", "left"), tuple(counts.items()), note), {4: 244})
 
 
 def _suspect_table(measured: LengthMeasures, held: TrainTestClasses, failures: Failures) -> AuditTable:
-    train, test, unit = measured.train_mean, measured.test_mean, unit_of(measured.data)
-    first = measured.first.means[measured.first.main]
+    first, train, test, unit = measured.first, measured.train_mean, measured.test_mean, unit_of(measured.data)
     words = [text or name for text, name in measured.data.corpus.captions.select("text", "caption_id").iter_rows()]
-    suspected = failures.suspected
-    rows: list[Named] = [
-        {
-            "caption": words[row], "class": held.names[int(measured.data.caption_class[row])],
-            "rank": float(measured.first.rank[row]), f"training, {unit}": float(train[row]),
-            f"test, {unit}": float(test[row]), f"first {MAIN}, {unit}": float(first[row]),
-        }
-        for row in suspected[np.argsort(-np.abs(test - train)[suspected], kind="stable")]
-    ]  # fmt: skip
+    figures = np.stack([first.rank, train, test, first.means[first.main]], axis=1)
+    suspected = failures.suspected[np.argsort(-np.abs(test - train)[failures.suspected], kind="stable")]
+    names = [held.names[one] for one in measured.data.caption_class[suspected].tolist()]
+    rows = [(words[row], name, *figures[row].tolist()) for row, name in zip(suspected, names, strict=True)]
+    columns = ("caption", "class", "rank", f"training, {unit}", f"test, {unit}", f"first {MAIN}, {unit}")
     note = "Those first whose class differs the most."
-    return AuditTable.of(f"Suspected failures ({USES_TEST})", rows, note, digits=1)
+    return AuditTable(f"Suspected failures ({USES_TEST})", columns, tuple(rows), note, digits=1)
 
 
 def _class_by_class_table(measured: LengthMeasures, held: TrainTestClasses, failures: Failures) -> AuditTable:
     train, test, unit = held.counts(trained=True), held.counts(trained=False), unit_of(measured.data)
-    suspected, rows = set(failures.suspected.tolist()), list[Named]()
+    suspected, rows = np.isin(np.arange(len(measured.first.rank)), failures.suspected), []
     for one in most_affected(measured):
-        own = np.flatnonzero(measured.data.caption_class == one)
-        row: Named = {
-            "class": held.names[one], "training clips": int(train[one]), "test clips": int(test[one]),
-            f"training, {unit}": float(held.train_mean[one]), f"test, {unit}": float(held.test_mean[one]),
-            "captions": len(own), "suspected": len(suspected.intersection(own.tolist())),
-            "median rank": _median(measured.first.rank[own]),
-            f"first {FAILED}, {unit}": _mean(measured.first.at(FAILED)[own]),
-        }  # fmt: skip
-        rows.append(row)
+        own = measured.data.caption_class == one
+        lengths = (float(held.train_mean[one]), float(held.test_mean[one]))
+        asked = (int(own.sum()), int((own & suspected).sum()))
+        found = (_median(measured.first.rank[own]), _mean(measured.first.at(FAILED)[own]))
+        rows.append((held.names[one], int(train[one]), int(test[one]), *lengths, *asked, *found))
+    columns = (
+        "class", "training clips", "test clips", f"training, {unit}", f"test, {unit}", "captions", "suspected",
+        "median rank", f"first {FAILED}, {unit}",
+    )  # fmt: skip
     note = "By suspected failures, then by difference."
-    return AuditTable.of("Classes, the most affected first", rows, note, digits=1)
+    return AuditTable("Classes, the most affected first", columns, tuple(rows), note, digits=1)
 
 
 def _recall_table(measured: LengthMeasures) -> AuditTable:
-    data, first, rows = measured.data, measured.first, list[Named]()
+    data, first, rows = measured.data, measured.first, []
     gap, large = measured.test_mean - measured.train_mean, LARGE_S * data.second
     for low, high in pairwise((-np.inf, -large, -data.second, data.second, large, np.inf)):
         own = np.flatnonzero((gap >= low) & (gap < high))
         span = f"{low:.4g} and more" if np.isinf(high) else f"{low:.4g} to {high:.4g}"
-        row: Named = {
-            f"test less training, {unit_of(data)}": f"below {high:.4g}" if np.isinf(low) else span,
-            "captions": len(own), f"R@{FAILED}, %": _mean(first.recall[own]), "median rank": _median(first.rank[own]),
-            "first clips: times as long": float(np.exp(_mean(first.excess[first.main][own]))),
-        }  # fmt: skip
-        rows.append(row)
+        ratio = float(np.exp(_mean(first.excess[first.main][own])))
+        figures = (_mean(first.recall[own]), _median(first.rank[own]), ratio)
+        rows.append((f"below {high:.4g}" if np.isinf(low) else span, len(own), *figures))
+    unit = f"test less training, {unit_of(data)}"
+    columns = (unit, "captions", f"R@{FAILED}, %", "median rank", "first clips: times as long")
     note = "A clip answers where its verb and nouns equal the caption's."
-    return AuditTable.of("Captions by how much longer their class is in test", rows, note)
+    return AuditTable("Captions by how much longer their class is in test", columns, tuple(rows), note)
 
 
 def _mean(values: NDArray[np.float64]) -> float:
