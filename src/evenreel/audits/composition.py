@@ -73,14 +73,7 @@ Verdict = Literal["too few to conclude", "no interval", "reads it", "does not re
 
 
 def verdict_of(net: Interval, choice: Interval, chance: float, clips: int) -> Verdict:
-    """Conclude from a choice whether what it goes by is read.
-
-    Args:
-        net: how far the choice is above that of other clips, or of a control, in points.
-        choice: the choice in percent.
-        chance: percent that it has to be above as well.
-        clips: number of clips, or of videos where these are drawn.
-    """
+    """Conclude what is read from a choice in percent, and from what it is beyond other clips or a control."""
     if clips < ENOUGH:
         return "too few to conclude"
     if net.low is None or net.high is None or choice.low is None:
@@ -104,14 +97,10 @@ class Flatness(NamedTuple):
 
     Scores of the true captions are brought down by it before they are compared: a clip that a caption fits best would
     lose most by flatter scores, whatever they read.
-
-    Attributes:
-        spread: ratio of the standard deviations of other clips' scores, the median over captions, at most 1.
-        slope: slope of the line through the other clips from true to edited scores, likewise.
     """
 
-    spread: float = 1.0
-    slope: float = 1.0
+    spread: float = 1.0  # ratio of the standard deviations of other clips' scores, median over captions, at most 1
+    slope: float = 1.0  # slope of the line through the other clips from true to edited scores, likewise
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,22 +236,18 @@ def edit_choice(
     asked = {name: edited[name] for name in (edit, CONTROL) if name in edited and not (denied and name == CONTROL)}
     perturbed = Perturbed.of(edited[NEGATED] if denied else scores, corpus, asked, settings.cluster)
     found, groups = measured_choices(perturbed, edit, settings.band_bytes), perturbed.drawn_with
-
-    def share(values: Column) -> Interval:
-        return Interval(float("nan")) if np.isnan(values).all() else share_interval(values, groups, settings)
-
     control, apart = None, found.beyond - CHANCE
     if CONTROL in asked and edit != CONTROL:
         still = measured_choices(perturbed, CONTROL, settings.band_bytes).beyond
-        control, apart = share(still), found.beyond - still
+        control, apart = share_interval(still, groups, settings), found.beyond - still
     return EditChoice(
         edit=edit,
         perturbed=perturbed,
         choices=found,
-        chosen=share(found.chosen),
-        beyond=share(found.beyond),
+        chosen=share_interval(found.chosen, groups, settings),
+        beyond=share_interval(found.beyond, groups, settings),
         margin=mean_interval(found.margin, groups, settings),
-        blurred=share(found.blurred),
+        blurred=share_interval(found.blurred, groups, settings),
         control=control,
         net=mean_interval(apart, groups, settings),
         p_value=None if np.isnan(apart).all() else wilcoxon_test(apart, groups),
@@ -406,14 +391,11 @@ def _denied_things(
         return None, None
     names, groups = np.unique([every[place] for place in np.flatnonzero(known)], return_inverse=True)
     rows: Rows = []
-    for name, before, after in (
-        ("above other clips", *columns[::2, known]),
-        ("one ahead of the own", *columns[1::2, known]),
-    ):
+    for name, start in (("above other clips", 0), ("one ahead of the own", 1)):
+        before, after = columns[start::2, known]
         change = mean_interval(after - before, groups, settings)
-        rows.append(
-            {"": name, "plain, %": float(before.mean()), "negated, %": float(after.mean()), "change, points": change}
-        )
+        means = {"plain, %": float(before.mean()), "negated, %": float(after.mean())}
+        rows.append({"": name, **means, "change, points": change})
     note = f"{int(known.sum()):,} captions, {len(names):,} denied things. Above 0, what is denied is looked for."
     table = AuditTable.of("Clips that show the denied thing", rows, note)
     rise = table.intervals("change, points")[0]

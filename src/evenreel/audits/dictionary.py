@@ -23,6 +23,7 @@ from evenreel.audits.exchange import FIRST, difference_ends, first_share, share
 from evenreel.audits.inputs import paragraphs
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.relevance import RelevantPairs
+from evenreel.debias.source.vector import EmbeddingTable, VectorScores
 from evenreel.errors import UsageError
 from evenreel.evaluation import EvaluationSettings, evaluate
 from evenreel.evaluation.concentration import gini, skewness
@@ -35,7 +36,7 @@ from evenreel.language.scene_elements import Elements, plain_activity, plain_ent
 from evenreel.progress import Progress
 from evenreel.report.figures import COLOURS, MOST_POINTS, lorenz, panels, wrapped
 from evenreel.report.result import ENOUGH, AuditFigure, AuditResult, AuditTable, Cell, Effect, Row, figure_words
-from evenreel.types import NO_NOTES, Corpus, FloatArray, ScoreNotes
+from evenreel.types import Corpus, FloatArray
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -307,20 +308,6 @@ def gain_of_named(some: Sequence[Gains], confidence: float) -> Interval:
     return Interval(value, *percentile_ends(share(sums, numbers), confidence))
 
 
-@dataclass(frozen=True, eq=False)
-class _Cosines:
-    """Cosines of P phrases and V clips in blocks; it is a `ScoreBlocks`."""
-
-    caption_ids: Sequence[str]
-    video_ids: Sequence[str]
-    phrases: FloatArray
-    clips: FloatArray
-    about: ScoreNotes = NO_NOTES
-
-    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
-        return np.asarray(self.phrases[captions] @ self.clips[videos].T)
-
-
 def _average_precision(named: sparse.csr_array, means: FloatArray, vectors: FloatArray) -> Column:
     """(P,) of all clips ranked by each phrase, percent, equal scores in expectation; NaN where no clip is named."""
     found = np.full(len(vectors), np.nan)
@@ -329,7 +316,8 @@ def _average_precision(named: sparse.csr_array, means: FloatArray, vectors: Floa
     phrases, clips = [str(place) for place in range(len(vectors))], [str(row) for row in range(len(means))]
     asked = pl.DataFrame({"caption_id": phrases, "clip_id": [clips[0]] * len(phrases), "text": phrases})
     corpus = Corpus(pl.DataFrame({"clip_id": clips}), asked)
-    scores = _Cosines(phrases, clips, vectors, means / np.linalg.norm(means, axis=1, keepdims=True))
+    unit = means / np.linalg.norm(means, axis=1, keepdims=True)
+    scores = VectorScores(EmbeddingTable(phrases, vectors), EmbeddingTable(clips, unit))
     settings = EvaluationSettings(metrics=parse_metrics(("mAP",)), directions=("t2v",), resamples=0)
     ranked = evaluate(scores, corpus, settings, relevance=RelevantPairs(named.T.tocsr().astype(np.bool_)))
     result = ranked.directions["t2v"]

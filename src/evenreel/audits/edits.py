@@ -281,19 +281,7 @@ class Perturbed:
     def of(
         cls, scores: ScoreBlocks, corpus: Corpus, edited: Mapping[str, ScoreBlocks], cluster: str = AUTO
     ) -> Perturbed:
-        """Collect the scores of the captions and clips that all versions have.
-
-        Args:
-            scores: scores of the unedited captions and clips.
-            corpus: corpus that names each caption's own clip.
-            edited: scores after an edit, by its name.
-            cluster: clips that are resampled together, see `evenreel.evaluation.clusters`.
-
-        Raises:
-            CorpusError: there is no such caption with its clip, or no other clip.
-            ScoresError: scores are no table of captions and videos.
-            UsageError: there are no edited scores.
-        """
+        """Collect the scores of the captions and clips that all versions have, unedited and by the name of the edit."""
         if not edited:
             raise UsageError(
                 "There are no scores after an edit to hold these against; give them with --edited NAME=FILE "

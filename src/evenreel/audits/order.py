@@ -174,12 +174,8 @@ class OrderPairs:
             yield held, self.clips.block(held), self.twins.block(held)
 
 
-class _Told(NamedTuple):
-    """A caption, the clip that it or whose twin it describes, and whether it is the clip that it describes."""
-
-    caption_id: str
-    clip_id: str
-    tells_clip: bool
+_Told = tuple[str, str, bool]
+"""A caption, the clip that it or whose twin it describes, and whether it is the clip that it describes."""
 
 
 def order_pairs(
@@ -217,8 +213,8 @@ def order_pairs(
         of = {clip: (clip, True) for clip in twin_of}
         of |= {known[clip]: (clip, False) for clip in twin_of if clip in known}
         rows = corpus.captions.select("caption_id", "clip_id").iter_rows()
-        told = [_Told(caption, *of[clip]) for caption, clip in rows if clip in of and caption in both_score]
-    of_clip, of_twin = (Counter(one.clip_id for one in told if one.tells_clip is side) for side in (True, False))
+        told = [(caption, *of[clip]) for caption, clip in rows if clip in of and caption in both_score]
+    of_clip, of_twin = (Counter(clip for _, clip, tells in told if tells is side) for side in (True, False))
     measured = [clip for clip in twin_of if of_clip[clip]]
     if not measured:
         raise CorpusError(
@@ -228,7 +224,7 @@ def order_pairs(
     both = [clip for clip in measured if of_twin[clip]]
     by_both = 2 * len(both) >= len(measured)
     number = {clip: place for place, clip in enumerate(both if by_both else measured)}
-    used = [one for one in told if one.clip_id in number and (by_both or one.tells_clip)]
+    used = [one for one in told if one[1] in number and (by_both or one[2])]
     silent = [clip for clip in twin_of if clip not in number]
     lacking = "a sentence" if chosen else "captions of both orders" if by_both else "a caption of the clip"
     left_out = {
@@ -237,13 +233,13 @@ def order_pairs(
         f"Pairs without {lacking}, which only fill the gallery": len(silent),
         "Captions of twins and of such pairs": len(told) - len(used),
     }
-    in_pairs, captions = [*number, *silent], [one.caption_id for one in used]
+    captions, in_pairs = [caption for caption, _, _ in used], [*number, *silent]
     return OrderPairs(
         Version.of(clips, captions, [*in_pairs, *(clip for clip in shot if clip not in twin_of)]),
         Version.of(twins, captions, [twin_of[clip] for clip in in_pairs]),
         tuple(number),
-        np.array([number[one.clip_id] for one in used], dtype=np.int64),
-        np.array([one.tells_clip for one in used]),
+        np.array([number[clip] for _, clip, _ in used], dtype=np.int64),
+        np.array([tells for _, _, tells in used]),
         numbered(clusters_of(corpus, settings.cluster).of([*number]))[0],
         chosen,
         tuple(f"{what}: {count:,}." for what, count in left_out.items() if count),
@@ -258,11 +254,11 @@ def _favoured(
     settings: AuditSettings,
 ) -> list[_Told]:
     """Captions with the clip that each scores highest in both orders together."""
-    names, told = [*twin_of], []
+    names, told = [*twin_of], list[_Told]()
     one, other = Version.of(clips, captions, names), Version.of(twins, captions, [*twin_of.values()])
     for held in slices(len(captions), min(settings.band_bytes, CACHED_BYTES) // (2 * SCORE_BYTES * len(names))):
         best = (one.block(held).astype(np.float64) + other.block(held)).argmax(axis=1)
-        told += [_Told(caption, names[at], True) for caption, at in zip(captions[held], best.tolist(), strict=True)]
+        told += [(caption, names[at], True) for caption, at in zip(captions[held], best.tolist(), strict=True)]
     return told
 
 
