@@ -25,9 +25,14 @@ import numpy as np
 import polars as pl
 
 from evenreel.evaluation import EvaluationSettings, Metric, parse_metric
-from evenreel.evaluation.intervals import difference_interval, figure_intervals
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import GroupedColumns, percentile_ends, sampled_figures
+from evenreel.evaluation.intervals import (
+    GroupedColumns,
+    Interval,
+    difference_interval,
+    figure_intervals,
+    percentile_ends,
+    sampled_figures,
+)
 
 WORDS = ("R@1", "R@10", "MedR", "MeanR", "Rsum", "GeoR", "MRR")
 CENTRES = {62: -0.58, 17: 1.8, 1: 4.35}

@@ -29,7 +29,7 @@ from evenreel.audits.source import EVERY_GROUP, measure_unpaired
 from evenreel.corpus import make_corpus
 from evenreel.corpus.distractors import OVERLAY_OF
 from evenreel.evaluation.concentration import skewness
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
 from evenreel.types import Corpus, Scores
 
 CELLS = ("30x1", "30x5", "30x41", "100x1", "100x5", "100x41", "300x1", "300x5", "1000x1")

@@ -24,7 +24,7 @@ import polars as pl
 from benchmarks.false_alarms import KEPT, World, hub_skewness, ids
 from evenreel.corpus import make_corpus
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
-from evenreel.evaluation.results import GroupGap
+from evenreel.evaluation.measure import GroupGap
 from evenreel.types import Corpus, Scores
 
 RESAMPLES = 400

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from evenreel.evaluation.concentration import skewness
-from evenreel.evaluation.rescoring import RESCORINGS, RescoringSettings, rescore
-from evenreel.evaluation.settings import Direction
+from evenreel.evaluation.metrics import Direction, RescoringSettings
+from evenreel.evaluation.rescoring import RESCORINGS, rescore
 from evenreel.types import Scores
 
 Matrix = NDArray[Any]

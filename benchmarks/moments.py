@@ -39,7 +39,7 @@ from scipy.ndimage import gaussian_filter1d
 
 from benchmarks.over_seeds import markdown
 from evenreel.corpus import FORMATS, select
-from evenreel.evaluation.intervals import GroupedMean, hits_interval, mean_interval, share_interval
+from evenreel.evaluation.intervals import GroupedMean, Interval, hits_interval, mean_interval, share_interval
 from evenreel.evaluation.moments import (
     MomentEvaluation,
     MomentPredictions,
@@ -50,7 +50,6 @@ from evenreel.evaluation.moments import (
     load_predictions,
     moment_truth,
 )
-from evenreel.evaluation.results import Interval
 from evenreel.library.search import seen
 from evenreel.library.search.seen import stretches_of
 

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.config import usable_cores
-from evenreel.evaluation.intervals import over_seeds, ratio_over_seeds
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval, over_seeds, ratio_over_seeds
 from evenreel.papers.cells import Figures
 
 

@@ -41,7 +41,7 @@ from evenreel.audits.overlay import OWN, WRONG
 from evenreel.cli.score.search_scores import search_scores
 from evenreel.config import IndexSettings
 from evenreel.corpus.distractors import VOICEOVER, VOICEOVER_CONTROL
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
 from evenreel.language.bm25 import bm25_scores
 from evenreel.language.folding import words
 from evenreel.language.scramble import babbled

@@ -18,13 +18,11 @@ from evenreel.corpus import make_corpus
 from evenreel.debias.source.level import levelled
 from evenreel.errors import UsageError
 from evenreel.evaluation import load_scores, save_scores
-from evenreel.evaluation.blocks import CaptionGroups, CheckedScores, GroupedScores, aligned
-from evenreel.evaluation.fitted import by_ids
-from evenreel.evaluation.fused import _System, fuse
-from evenreel.evaluation.parts import cut_to
+from evenreel.evaluation.fusion import TwoStage, _System, fuse
+from evenreel.evaluation.ranking import CaptionGroups, CheckedScores, GroupedScores, aligned
 from evenreel.evaluation.rescoring import RESCORINGS, dense, rescore
-from evenreel.evaluation.trec import write_run
-from evenreel.evaluation.two_stage import TwoStage
+from evenreel.evaluation.saving import write_run
+from evenreel.evaluation.scores import by_ids, cut_to
 from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
 
 CAPTIONS, CLIPS = [f"c{row}" for row in range(12)], [f"v{column}" for column in range(12)]

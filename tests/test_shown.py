@@ -18,7 +18,7 @@ import evenreel
 from evenreel.audits import AuditSettings
 from evenreel.corpus import make_corpus
 from evenreel.evaluation import EvaluationSettings, compare, evaluate
-from evenreel.evaluation.side_by_side import side_by_side
+from evenreel.evaluation.comparison import side_by_side
 from evenreel.library.search.result import Hit, MomentHit, SearchResult
 from evenreel.types import Shown
 from tests.each import check_each

@@ -21,16 +21,19 @@ from evenreel.debias.source.level import levelled, source_levels
 from evenreel.encoders import load_encoder
 from evenreel.errors import EvenreelError
 from evenreel.evaluation import EvaluationSettings
-from evenreel.evaluation.both_ways import means_of_directions
-from evenreel.evaluation.moments.compared import compare_moments
-from evenreel.evaluation.moments.measured import evaluate_moments
-from evenreel.evaluation.moments.predictions import MomentPredictions, load_predictions
-from evenreel.evaluation.moments.settings import parse_moment_metric
-from evenreel.evaluation.moments.truth import MomentTruth, moment_truth
+from evenreel.evaluation.comparison import means_of_directions, side_by_side
+from evenreel.evaluation.fusion import TwoStage
+from evenreel.evaluation.moments import (
+    MomentPredictions,
+    MomentTruth,
+    compare_moments,
+    evaluate_moments,
+    load_predictions,
+    moment_truth,
+    parse_moment_metric,
+)
 from evenreel.evaluation.rescoring import rescore
-from evenreel.evaluation.side_by_side import side_by_side
-from evenreel.evaluation.trec import write_run
-from evenreel.evaluation.two_stage import TwoStage
+from evenreel.evaluation.saving import write_run
 from evenreel.library.search.query import as_pixels
 from evenreel.types import Scores
 from tests.each import of_each

@@ -19,7 +19,7 @@ from benchmarks.admission_rules import NO_ADAPTER
 from benchmarks.evidence.rows import AGAIN, METRICS, PLAIN_ROWS, SEARCH_S, TRAINING_S, Part, Place
 from evenreel.corpus import FORMATS, own_clip
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
-from evenreel.evaluation.fused import FusedScores, Validation, fuse
+from evenreel.evaluation.fusion import FusedScores, Validation, fuse
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores

@@ -12,7 +12,7 @@ from evenreel.audits.dictionary import ChosenElements, NamedCaptions, audit_dict
 from evenreel.audits.exchange import first_share
 from evenreel.audits.settings import AuditSettings
 from evenreel.errors import UsageError
-from evenreel.evaluation.stats import resampled_weights
+from evenreel.evaluation.intervals import resampled_weights
 from evenreel.features.scene_elements import EmbeddedDictionary, top_of_means
 from evenreel.language.scene_dictionary import SceneDictionary, given
 from evenreel.language.scene_elements import Elements

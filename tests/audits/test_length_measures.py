@@ -18,7 +18,7 @@ from evenreel.audits.length import DEPTHS, FirstClipLengths, LengthData, measure
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus import make_corpus
 from evenreel.corpus.actions import ActionLengths
-from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.ranking import CheckedScores
 from evenreel.types import Corpus, Scores
 from tests.audits.small_lengths import TESTED, ranked_clips, ranking
 

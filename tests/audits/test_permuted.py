@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evenreel.audits import AuditSettings
 from evenreel.audits.exchange import PROBES, ClipProperty, exchange_test, inverted_interval, queries_part, widened
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
 
 HOW = AuditSettings(resamples=4000, seed=1)
 

@@ -18,7 +18,7 @@ from evenreel.audits.exchange import DELTA_METRICS, drawn_flips, inverted_interv
 from evenreel.audits.settings import AuditSettings
 from evenreel.audits.source import SourceMeasures, measure_source
 from evenreel.errors import CorpusError, UsageError
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
 from evenreel.types import Corpus, Scores
 from tests.audits.small_pairs import beats, expected_rank, hit, pairs_of, scores_of
 

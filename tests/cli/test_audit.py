@@ -21,7 +21,7 @@ from evenreel.cli.audit import library as audit_library
 from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.errors import CorpusError, OutputError, ScoresError, UsageError
 from evenreel.evaluation import save_scores
-from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.ranking import CheckedScores
 from evenreel.library import Library, open_library
 from evenreel.report import AuditTable
 from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores

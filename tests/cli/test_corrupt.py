@@ -19,7 +19,7 @@ from evenreel.checkpoint.architecture import build
 from evenreel.corpus import load_corpus, make_corpus, save_corpus
 from evenreel.encoders import load_encoder
 from evenreel.evaluation import load_scores
-from evenreel.evaluation.rescoring.columns import dense
+from evenreel.evaluation.rescoring import dense
 from evenreel.features import read_manifest
 from evenreel.planted import write_clip
 from tests.cli.test_library_commands import ENVIRONMENT, here

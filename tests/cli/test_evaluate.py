@@ -23,8 +23,9 @@ from evenreel.cli.options import documented
 from evenreel.corpus import make_corpus, save_corpus
 from evenreel.errors import CorpusError, EvenreelError, ScoresError, UsageError
 from evenreel.evaluation import DEFAULT_METRICS, parse_metrics, save_scores
-from evenreel.evaluation.rescoring import RESCORINGS, RescoringSettings, rescore
-from evenreel.evaluation.trec import write_run
+from evenreel.evaluation.metrics import RescoringSettings
+from evenreel.evaluation.rescoring import RESCORINGS, rescore
+from evenreel.evaluation.saving import write_run
 from evenreel.types import ScoreNotes, Scores
 from tests.cli.test_library_commands import here, printed_json
 

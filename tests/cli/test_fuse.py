@@ -14,7 +14,7 @@ from evenreel.cli.app import app
 from evenreel.corpus import save_corpus
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation import load_scores, save_scores
-from evenreel.evaluation.trec import write_run
+from evenreel.evaluation.saving import write_run
 from evenreel.types import Corpus, ScoreNotes, Scores
 from tests.cli.test_library_commands import here
 from tests.evaluation.small_corpus import corpus_of, scores_of

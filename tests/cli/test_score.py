@@ -278,7 +278,7 @@ def test_wrong_usage_is_said(place: Place, tmp_path: Path, monkeypatch: pytest.M
 def test_a_table_that_is_large_and_one_that_is_too_large(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenreel.cli.score.show.LARGE_BYTES", 100)
+    monkeypatch.setattr("evenreel.cli.score.command.LARGE_BYTES", 100)
     done = place.score("--split", "val", "--out", tmp_path / "s.npz")
     assert done.stderr == f"The scores of 8 captions and 4 clips take 0.0 GiB in {tmp_path / 's.npz'}.\n"
     usage = shutil.disk_usage(tmp_path)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, load_matcher, named_matcher, save_pretrained
 from evenreel.checkpoint.architecture import module
 from evenreel.cli.app import app
-from evenreel.cli.score.probes import BLIND
+from evenreel.cli.score.command import BLIND
 from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.debias.source.level import USES
 from evenreel.edits.frame_order import reordered, single_frame

@@ -27,7 +27,7 @@ from evenreel.corpus import make_corpus, save_corpus, select
 from evenreel.errors import EvenreelError, ScoresError, UsageError
 from evenreel.evaluation import EvaluationSettings, as_scores, evaluate, fuse, load_scores, save_scores
 from evenreel.evaluation.rescoring import rescore
-from evenreel.evaluation.trec import write_run
+from evenreel.evaluation.saving import write_run
 from evenreel.types import Corpus, ScoreNotes, Scores
 from tests.each import of_each
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from evenreel.evaluation import EvaluationSettings, evaluate
-from evenreel.evaluation.both_ways import means_of_directions
-from evenreel.evaluation.results import Evaluation
+from evenreel.evaluation.comparison import means_of_directions
+from evenreel.evaluation.measure import Evaluation
 from tests.evaluation.small_corpus import corpus_of, scores_of
 
 WORDS = ("R@1", "MRR", "nDCG", "mAP-EPIC", "Rsum", "MedR", "GeoR")

@@ -10,7 +10,7 @@ from evenreel.audits import AuditSettings
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import EvaluationSettings, compare, evaluate, parse_metrics
-from evenreel.evaluation.clusters import clusters_of
+from evenreel.evaluation.intervals import clusters_of
 from evenreel.types import Corpus, Scores
 
 CLIPS = ["a", "b", "c", "d"]

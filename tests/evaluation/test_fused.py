@@ -15,7 +15,7 @@ from scipy import sparse
 from evenreel.corpus.relevance import RelevantPairs
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation import Validation, fuse
-from evenreel.evaluation.fused import RANKS, TEST_SPREAD
+from evenreel.evaluation.fusion import RANKS, TEST_SPREAD
 from evenreel.types import ScoreBlocks, ScoreNotes, Scores
 from tests.evaluation.small_corpus import scores_of
 

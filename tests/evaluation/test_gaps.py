@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from benchmarks.false_alarms import World
 from benchmarks.gap_power import Cell, enough, found, least
 from benchmarks.group_gaps import reported
-from evenreel.evaluation.gaps import Spread, bands_of
+from evenreel.evaluation.groups import Spread, bands_of
 
 Rows = list[tuple[int, int, float]]
 

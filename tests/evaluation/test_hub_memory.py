@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evenreel.errors import UsageError
-from evenreel.evaluation.hub_memory import HubMemory
-from evenreel.evaluation.rescoring import hub_memory, rescore
+from evenreel.evaluation.rescoring import HubMemory, hub_memory, rescore
 from evenreel.types import Scores
 
 Matrix = NDArray[Any]

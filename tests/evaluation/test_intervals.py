@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from evenreel.evaluation.intervals import (
     GroupedMean,
+    Interval,
     difference_interval,
     figure_interval,
     mean_interval,
@@ -20,7 +21,6 @@ from evenreel.evaluation.intervals import (
     t_interval,
 )
 from evenreel.evaluation.metrics import parse_metric
-from evenreel.evaluation.results import Interval
 from tests.evaluation.test_stats import columns_of
 
 Array = NDArray[Any]

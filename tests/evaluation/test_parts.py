@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.errors import ScoresError
 from evenreel.evaluation import evaluate, load_scores, save_scores
-from evenreel.evaluation.parts import cut_to
+from evenreel.evaluation.scores import cut_to
 from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
 from tests.cli.test_library_commands import here
 

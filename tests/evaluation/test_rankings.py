@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metric, parse_metrics
-from evenreel.evaluation.settings import Ties
-from evenreel.evaluation.trec import read_run, write_run
+from evenreel.evaluation.metrics import Ties
+from evenreel.evaluation.saving import write_run
+from evenreel.evaluation.scores import read_run
 from tests.evaluation import slow_metrics
 from tests.evaluation.small_corpus import Degrees, corpus_of, scores_of
 

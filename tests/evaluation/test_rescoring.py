@@ -11,10 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.listed import ListedScores
+from evenreel.evaluation.metrics import RescoringSettings
 from evenreel.evaluation.rescoring import (
     RESCORINGS,
-    RescoringSettings,
     csls,
     double_softmax,
     dual_bank_sinkhorn,
@@ -26,6 +25,7 @@ from evenreel.evaluation.rescoring import (
     sinkhorn_norm,
     sinkhorn_over_test,
 )
+from evenreel.evaluation.scores import ListedScores
 from evenreel.types import Scores
 
 Matrix = NDArray[Any]

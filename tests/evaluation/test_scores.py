@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from evenreel.corpus import make_corpus
 from evenreel.errors import OutputError, ScoresError, UsageError
 from evenreel.evaluation import load_scores, save_scores
-from evenreel.evaluation.bank import load_bank
-from evenreel.evaluation.listed import ListedScores
+from evenreel.evaluation.rescoring import load_bank
+from evenreel.evaluation.scores import ListedScores
 from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
 from tests.bombs import archive, claiming, endless_zeros
 from tests.each import of_each
@@ -128,7 +128,7 @@ class Banded(Scores):
 
 
 def test_a_table_is_written_as_numpy_does_but_in_bands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenreel.evaluation.trec._BAND_BYTES", 2 * 8 * len(CLIPS))
+    monkeypatch.setattr("evenreel.evaluation.saving._BAND_BYTES", 2 * 8 * len(CLIPS))
     shares: list[float] = []
     scores = Banded(VALUES[::-1], CAPTIONS[::-1], CLIPS, ScoreNotes(("other queries",)))
     save_scores(scores, tmp_path / "s.npz", shares.append)

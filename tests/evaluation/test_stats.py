@@ -14,15 +14,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation import stats
+from evenreel.evaluation import intervals
 from evenreel.evaluation.comparison import compare, in_order_of
-from evenreel.evaluation.first_hit import Hits
-from evenreel.evaluation.intervals import figure_intervals
-from evenreel.evaluation.metrics import parse_metric, parse_metrics
-from evenreel.evaluation.results import DirectionResult, Evaluation, Interval
-from evenreel.evaluation.settings import EvaluationSettings
-from evenreel.evaluation.stats import (
+from evenreel.evaluation.intervals import (
     GroupedColumns,
+    Interval,
+    figure_intervals,
     holm,
     percentile_ends,
     randomisation_test,
@@ -30,6 +27,9 @@ from evenreel.evaluation.stats import (
     sampled_figures,
     wilcoxon_test,
 )
+from evenreel.evaluation.measure import DirectionResult, Evaluation
+from evenreel.evaluation.metrics import EvaluationSettings, parse_metric, parse_metrics
+from evenreel.evaluation.ranking import Hits
 
 MRR, MEDIAN = parse_metric("MRR"), parse_metric("MedR")
 Array = NDArray[Any]
@@ -74,7 +74,7 @@ def test_pieces_of_any_size_are_the_same_draw(monkeypatch: pytest.MonkeyPatch) -
         return [interval.value, interval.low, interval.high, p]
 
     whole = answers()
-    monkeypatch.setattr(stats, "_CHUNK_BYTES", 3000)
+    monkeypatch.setattr(intervals, "_CHUNK_BYTES", 3000)
     assert answers() == pytest.approx(whole, rel=1e-12)  # a product of matrices sums in another order
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from evenreel.corpus import class_relevance, make_corpus, own_clip
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.trec import read_run, write_qrels, write_run
+from evenreel.evaluation.saving import write_qrels, write_run
+from evenreel.evaluation.scores import read_run
 from evenreel.types import Corpus, ScoreNotes, Scores
 
 CAPTIONS, CLIPS = ["c0", "c1", "c2"], ["v0", "v1", "v2"]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
-from evenreel.evaluation.two_stage import TwoStage, places, shortlists
+from evenreel.evaluation.fusion import TwoStage, places, shortlists
 from evenreel.types import ScoreNotes, Scores
 from tests.evaluation.small_corpus import corpus_of, scores_of
 

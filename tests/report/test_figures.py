@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evenreel.errors import UsageError
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
 from evenreel.report import figures as figures_module
 from evenreel.report.figures import (
     Panel,

@@ -19,12 +19,11 @@ from evenreel.corpus import make_corpus
 from evenreel.errors import OutputError
 from evenreel.evaluation import Evaluation, EvaluationSettings, Interval, evaluate, parse_metric
 from evenreel.evaluation.comparison import compare
-from evenreel.evaluation.settings import VideoProtocol
+from evenreel.evaluation.metrics import VideoProtocol
 from evenreel.report import Chart, Page, Section, Table, Text, evaluation_page, write_page
 from evenreel.report import figures as figures_module
 from evenreel.report.figures import curve_points, query_scatter, rank_histogram, rank_shares, wrapped
-from evenreel.report.page import render
-from evenreel.report.training import training_page
+from evenreel.report.page import render, training_page
 from evenreel.report.words import interval, main_sentence, number, signed
 from evenreel.types import Corpus, ScoreNotes, Scores
 

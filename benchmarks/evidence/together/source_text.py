@@ -30,7 +30,7 @@ from benchmarks.worlds.together import draw_signs_and_mirrors, mirrored_captions
 from evenreel.corpus import own_clip
 from evenreel.corpus.counterparts import sources_of
 from evenreel.debias.source.level import levelled, recognised_sources, source_levels
-from evenreel.evaluation.fused import FusedScores
+from evenreel.evaluation.fusion import FusedScores
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.drawing import FeatureWorld

@@ -28,10 +28,9 @@ from evenreel.audits.inputs import as_edited, as_inputs, as_texts, paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError, UsageError
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.first_hit import hit_columns
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import wilcoxon_test
+from evenreel.evaluation.intervals import Interval, wilcoxon_test
+from evenreel.evaluation.ranking import hit_columns
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.language import Tagged, load_tagger, phrases
 from evenreel.language.composition import ANSWERS, attribute_values, meant
 from evenreel.language.tokens import split_words

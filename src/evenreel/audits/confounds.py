@@ -26,9 +26,8 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.corpus.summary import lengths_s
 from evenreel.errors import CorpusError
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import holm
+from evenreel.evaluation.intervals import Interval, holm
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.figures import effect_intervals
 from evenreel.report.result import DASH, ENOUGH, AuditFigure, AuditResult, AuditTable, Effect, Named, figure_words
 from evenreel.types import Corpus

@@ -27,9 +27,8 @@ from evenreel.debias.source.vector import EmbeddingTable, VectorScores
 from evenreel.errors import UsageError
 from evenreel.evaluation import EvaluationSettings, evaluate
 from evenreel.evaluation.concentration import gini, skewness
+from evenreel.evaluation.intervals import Interval, percentile_ends, resampled_weights
 from evenreel.evaluation.metrics import parse_metrics
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import percentile_ends, resampled_weights
 from evenreel.features.scene_elements import EmbeddedDictionary, TopElements
 from evenreel.language.scene_dictionary import SceneDictionary
 from evenreel.language.scene_elements import Elements, plain_activity, plain_entity

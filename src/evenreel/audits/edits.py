@@ -36,13 +36,10 @@ from evenreel.audits.inputs import as_edited, as_inputs, paragraph, paragraphs, 
 from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError, UsageError
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.blocks import CheckedScores
-from evenreel.evaluation.clusters import AUTO, clusters_of
-from evenreel.evaluation.first_hit import Hits, hit_columns
+from evenreel.evaluation.intervals import AUTO, Interval, clusters_of, numbered, wilcoxon_test
 from evenreel.evaluation.metrics import parse_metrics
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import numbered, wilcoxon_test
+from evenreel.evaluation.ranking import CheckedScores, Hits, hit_columns
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.figures import deltas_by_group, table_bars
 from evenreel.report.result import (
     ENOUGH,

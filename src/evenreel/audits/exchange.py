@@ -14,13 +14,20 @@ from evenreel.arrays import Column, Indices
 from evenreel.audits.inputs import PairedScores
 from evenreel.audits.settings import AuditSettings
 from evenreel.errors import UsageError
-from evenreel.evaluation.intervals import GroupedMean, around, t_interval, wilson
+from evenreel.evaluation.intervals import (
+    GroupedColumns,
+    GroupedMean,
+    Interval,
+    around,
+    numbered,
+    percentile_ends,
+    t_interval,
+    wilson,
+)
 from evenreel.evaluation.intervals import hits_interval as interval_of_hits
 from evenreel.evaluation.intervals import mean_interval as interval_of_mean
 from evenreel.evaluation.intervals import share_interval as interval_of_share
 from evenreel.evaluation.metrics import Metric, PerQuery, parse_metrics
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import GroupedColumns, numbered, percentile_ends
 
 # Deltas ---------------------------------------------------------------------------------------------------------------
 #

@@ -29,13 +29,10 @@ from evenreel.audits.inputs import OrderedRows, as_inputs, candidates, paragraph
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.blocks import CheckedScores
-from evenreel.evaluation.clusters import clusters_of
 from evenreel.evaluation.concentration import gini, skewness
-from evenreel.evaluation.intervals import around
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import numbered
+from evenreel.evaluation.intervals import Interval, around, clusters_of, numbered
+from evenreel.evaluation.ranking import CheckedScores
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.language import Tagged, load_tagger, unknown_share
 from evenreel.report.figures import COLOURS, EDGES, axes, bin_names, lorenz
 from evenreel.report.result import (

@@ -15,12 +15,10 @@ from evenreel.config import check_named, check_settings_kind
 from evenreel.corpus.accepted import CorpusLike, as_corpus
 from evenreel.corpus.counterparts import counterparts
 from evenreel.errors import CorpusError
-from evenreel.evaluation.accepted import ScoresLike, as_scores
-from evenreel.evaluation.blocks import CheckedScores
-from evenreel.evaluation.clusters import AUTO, clusters_of
-from evenreel.evaluation.stats import numbered
-from evenreel.report.paragraphs import page_paragraph
-from evenreel.report.words import uses_sentence
+from evenreel.evaluation.intervals import AUTO, clusters_of, numbered
+from evenreel.evaluation.ranking import CheckedScores
+from evenreel.evaluation.scores import ScoresLike, as_scores
+from evenreel.report.words import page_paragraph, uses_sentence
 from evenreel.types import Corpus, ScoreBlocks
 
 

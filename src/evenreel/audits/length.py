@@ -50,13 +50,10 @@ from evenreel.corpus.relevance import Relevance, class_relevance, same_text
 from evenreel.debias.strata import adjusted_strata, equal_strata, strata_at
 from evenreel.debias.trimming import PRESETS, Trimming, trimmed
 from evenreel.errors import CorpusError, UsageError
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.blocks import CheckedScores, Items, Search
-from evenreel.evaluation.clusters import AUTO, clusters_of
-from evenreel.evaluation.first_hit import first_hits, hit_columns
+from evenreel.evaluation.intervals import AUTO, clusters_of, percentile_ends, resampled_weights
 from evenreel.evaluation.metrics import FIRST_RANK, parse_metric
-from evenreel.evaluation.places import best_items, find_places
-from evenreel.evaluation.stats import percentile_ends, resampled_weights
+from evenreel.evaluation.ranking import CheckedScores, Items, Search, best_items, find_places, first_hits, hit_columns
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import (
     ENOUGH,
     AuditFigure,

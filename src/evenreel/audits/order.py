@@ -32,14 +32,10 @@ from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.corpus.order_twins import ORDER_OF, order_twins
 from evenreel.errors import CorpusError, UsageError
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.blocks import CheckedScores
-from evenreel.evaluation.clusters import clusters_of
-from evenreel.evaluation.first_hit import Hits
-from evenreel.evaluation.intervals import around, t_interval
-from evenreel.evaluation.query_groups import query_groups
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.stats import numbered
+from evenreel.evaluation.groups import query_groups
+from evenreel.evaluation.intervals import Interval, around, clusters_of, numbered, t_interval
+from evenreel.evaluation.ranking import CheckedScores, Hits
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.language import classes_of, clip_classes, load_tagger, unknown_share
 from evenreel.report.figures import effect_intervals
 from evenreel.report.result import ENOUGH, AuditFigure, AuditResult, AuditTable, Effect, Named, figure_words, verdict

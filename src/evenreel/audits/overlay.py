@@ -39,9 +39,9 @@ from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.corpus.distractors import OVERLAY_OF, VOICEOVER_OF
 from evenreel.errors import CorpusError
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.first_hit import expected_rank
-from evenreel.evaluation.results import Interval
+from evenreel.evaluation.intervals import Interval
+from evenreel.evaluation.ranking import expected_rank
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.figures import deltas_by_group
 from evenreel.report.result import AuditFigure, AuditResult, AuditTable, Cell, Effect, Named, interval_words
 from evenreel.types import Corpus, Shown

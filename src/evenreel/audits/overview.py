@@ -22,9 +22,9 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.corpus.counterparts import counterparts, groups_of
 from evenreel.corpus.summary import UNASSIGNED, ValueRange
 from evenreel.errors import FeaturesError
-from evenreel.evaluation.results import Interval
-from evenreel.report.page import Chart, Page, Section, Table, Text, words_columns
-from evenreel.report.result import AuditTable, Named, cell, cells, figure_words
+from evenreel.evaluation.intervals import Interval
+from evenreel.report.page import Chart, Page, Part, Section, Text
+from evenreel.report.result import AuditTable, Named, cell, figure_words
 from evenreel.report.words import percent
 from evenreel.types import CAMERA, Corpus, VideoFeatures
 
@@ -345,15 +345,12 @@ def overview_page(found: Overview) -> Page:
     from evenreel.report.figures import similarity_histogram
 
     sections = [Section("What to know first", [Text(one, "notice") for one in found.notices])] if found.notices else []
-    parts: list[Text | Table | Chart] = []
+    parts: list[Part] = []
     measured = found.pairs.filter(found.pairs["similarity"].is_not_nan()).group_by("group", maintain_order=True)
     if groups := {str(group): part["similarity"].to_numpy() for (group,), part in measured}:
         bins = min(_MOST_BINS, max(_FEWEST_BINS, isqrt(min(map(len, groups.values())))))
         title = "Similarity of real clips and their mirrors, all splits"
         parts.append(Chart(similarity_histogram(groups, bins=bins), title))
-    for table in overview_tables(found):
-        shown = Table(table.columns, cells(table), title=table.title, left=words_columns(table))
-        parts += [shown, Text(table.note, "note")]
     method = Section("How it was calculated", [Text(one) for one in overview_method()])
-    sections += [Section("What was found", parts), method]
+    sections += [Section("What was found", [*parts, *overview_tables(found)]), method]
     return Page("Real clips and their mirrors", overview_sentence(found), sections)

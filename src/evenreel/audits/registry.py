@@ -20,8 +20,8 @@ from evenreel.audits.source import audit_source
 from evenreel.config import check_kind, one_or_more
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.errors import CorpusError, UsageError
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.clusters import Clusters, clusters_of
+from evenreel.evaluation.intervals import Clusters, clusters_of
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.result import AuditResult
 from evenreel.types import Shown
 

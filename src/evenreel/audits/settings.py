@@ -8,12 +8,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from evenreel.config import check_named, check_settings
-from evenreel.evaluation.settings import RESAMPLING
+from evenreel.evaluation.metrics import RESAMPLING
 
 if TYPE_CHECKING:
     from evenreel.audits.class_lengths import TailClasses
     from evenreel.corpus.accepted import CorpusLike
-    from evenreel.evaluation.accepted import ScoresLike
+    from evenreel.evaluation.scores import ScoresLike
     from evenreel.types import ScoreBlocks
 
 
@@ -27,7 +27,7 @@ class AuditSettings:
         confidence: confidence of the intervals, between 0 and 1.
         band_bytes: about how many bytes of scores are read at once.
         cluster: clips that are resampled together: `auto`, clips of one video where the corpus shows that they share
-            it; `clip`; `video`; or a column of the corpus (`evenreel.evaluation.clusters`).
+            it; `clip`; `video`; or a column of the corpus (`evenreel.evaluation.intervals`).
     """
 
     resamples: int = 1000

@@ -56,14 +56,10 @@ from evenreel.config import check_kind
 from evenreel.corpus.accepted import CorpusLike
 from evenreel.corpus.counterparts import counterparts, groups_of
 from evenreel.errors import CorpusError, UsageError
-from evenreel.evaluation.accepted import ScoresLike
-from evenreel.evaluation.blocks import CheckedScores
-from evenreel.evaluation.clusters import AUTO, clusters_of
-from evenreel.evaluation.first_hit import Hits, hit_columns
-from evenreel.evaluation.intervals import figure_intervals
-from evenreel.evaluation.metrics import FIRST_RANK, PerQuery
-from evenreel.evaluation.results import Interval
-from evenreel.evaluation.settings import EvaluationSettings
+from evenreel.evaluation.intervals import AUTO, Interval, clusters_of, figure_intervals
+from evenreel.evaluation.metrics import FIRST_RANK, EvaluationSettings, PerQuery
+from evenreel.evaluation.ranking import CheckedScores, Hits, hit_columns
+from evenreel.evaluation.scores import ScoresLike
 from evenreel.report.figures import COLOURS, EDGES, axes, bin_names, deltas_by_group, effect_intervals, table_bars
 from evenreel.report.result import (
     ENOUGH,

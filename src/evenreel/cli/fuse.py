@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from evenreel.cli.evaluate.files import check_place, system_names
+from evenreel.cli.evaluate.command import check_place, system_names
 from evenreel.cli.options import JsonOption, from_settings
 from evenreel.cli.progress import share_bar
-from evenreel.cli.score.show import Scored, check_table
+from evenreel.cli.score.command import Scored, check_table
 from evenreel.cli.show_library import console, print_json, safe
 from evenreel.config import OptionForm
 from evenreel.errors import UsageError
@@ -20,8 +20,8 @@ from evenreel.wording import count
 
 if TYPE_CHECKING:
     from evenreel.evaluation import Validation
-    from evenreel.evaluation.fused import FusedScores, Way
-    from evenreel.evaluation.settings import Direction
+    from evenreel.evaluation.fusion import FusedScores, Way
+    from evenreel.evaluation.metrics import Direction
     from evenreel.types import Corpus, ScoreBlocks
 
 

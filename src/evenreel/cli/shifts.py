@@ -15,9 +15,14 @@ from evenreel.cli.show_library import console, list_aside, print_json, safe, tab
 from evenreel.edits.corruptions.settings import CorruptionSettings
 
 if TYPE_CHECKING:
-    from evenreel.evaluation import EvaluationSettings
-    from evenreel.shifts.figures import ShiftReport
+    from evenreel.evaluation import EvaluationSettings, Interval
+    from evenreel.shifts import ShiftReport
 
+CAPTION = (
+    "In brackets {sure} intervals. lost: points of R@1 below clips that are only encoded the same way; a star: not by "
+    "chance (paired test, Holm). hubs: skewness of how often each item is among the first 10. memory: points of R@1 "
+    "that the hub memory adds, with queries in the corpus's order."
+)
 CHECKPOINT_HELP = "A matcher: a folder, a hub id, or mean_pool, which needs no training (zero-shot)."
 
 
@@ -73,9 +78,7 @@ def shifts(
     from evenreel.encoders.loading import check_licence
     from evenreel.provenance import provenance_of
     from evenreel.report import write_page
-    from evenreel.shifts.measuring import measure_shifts
-    from evenreel.shifts.model import load_model
-    from evenreel.shifts.page import shifts_page
+    from evenreel.shifts import load_model, measure_shifts, shifts_page
 
     corpus = clips.load()
     if towers.model is not None:
@@ -96,21 +99,32 @@ def shifts(
 
 def _show(report: ShiftReport, as_json: bool) -> None:
     from evenreel.report.words import percent
-    from evenreel.shifts.page import NARROW, NARROW_CAPTION, narrow_cells, worst_sentence
+    from evenreel.shifts import worst_sentence
 
     if as_json:
         print_json(report.to_json())
         return
     out = console()
     out.print(safe(worst_sentence(report)))
-    for direction in dict.fromkeys(row.direction for row in report.rows):
-        table = table_of(NARROW, direction)
-        for row in report.rows:
-            if row.direction == direction:
-                table.add_row(*map(safe, narrow_cells(row, report.confidence)))
+    for direction, rows in report.by_direction().items():
+        table = table_of(("corruption", "R@1", "lost", "hubs", "memory"), direction)
+        for row in rows:
+            star = "*" if row.p is not None and row.p <= 1 - report.confidence else ""
+            table.add_row(
+                f"{row.kind} {row.strength or ''}".rstrip(),
+                _ends(row.found),
+                "" if row.lost is None else _ends(row.lost, star),
+                "" if row.skewness is None else f"{row.skewness:.1f}",
+                "" if row.regained is None else f"{row.regained.value:+.1f}",
+            )
         out.print(table)
-    out.print(f"[dim]{safe(NARROW_CAPTION.format(sure=percent(report.confidence)))}[/]")
+    out.print(f"[dim]{safe(CAPTION.format(sure=percent(report.confidence)))}[/]")
     for notice in report.notices:
         out.print(f"[yellow]{safe(notice)}[/]")
     list_aside(report.set_aside, more=" (tried again the next time)")
     out.print(f"Each corruption has its clips, features and scores.npz in {safe(report.folder)}.")
+
+
+def _ends(figure: Interval, mark: str = "") -> str:
+    ends = "" if figure.low is None or figure.high is None else f" [{figure.low:.1f}, {figure.high:.1f}]"
+    return safe(f"{figure.value + 0.0:.1f}{mark}{ends}")

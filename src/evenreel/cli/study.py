@@ -14,7 +14,7 @@ from typer.core import TyperCommand
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.app import TableGroup, command_of
-from evenreel.cli.evaluate.files import check_place
+from evenreel.cli.evaluate.command import check_place
 from evenreel.cli.options import JsonOption, from_settings
 from evenreel.config import OptionForm
 from evenreel.errors import UsageError
@@ -337,7 +337,7 @@ def _inputs(
 
 def _show(result: AuditResult, out: Path, material: StudyInputs, origin: dict[str, Any] | None) -> None:
     """The sentence and the first table, the others are on the page; or JSON, where its origin is given."""
-    from evenreel.cli.audit.show import show_audits
+    from evenreel.cli.audit.command import show_audits
     from evenreel.cli.show_library import list_aside, print_json
 
     if origin is not None:

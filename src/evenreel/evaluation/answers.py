@@ -19,13 +19,22 @@ from evenreel.corpus.dataframes import ArrowTable, as_dataframe, is_dataframe
 from evenreel.corpus.relevance import GradedPairs, Relevance, RelevantPairs, class_relevance, own_clip, same_text
 from evenreel.corpus.tables import make_corpus
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.accepted import OwnScores, numbered
-from evenreel.evaluation.blocks import CheckedScores, GivenRelevance, aligned
-from evenreel.evaluation.fitted import ITEM_NAMES, QUERY_NAMES, Notice, column_of, from_table, lists_pairs, tell_of_gaps
-from evenreel.evaluation.listed import ListedScores
-from evenreel.evaluation.matrices import as_table
-from evenreel.evaluation.predictions import read_document
-from evenreel.evaluation.trec import JUDGED, words_of
+from evenreel.evaluation.ranking import CheckedScores, GivenRelevance, aligned, as_table
+from evenreel.evaluation.scores import (
+    ITEM_NAMES,
+    JUDGED,
+    QUERY_NAMES,
+    ListedScores,
+    Notice,
+    OwnScores,
+    column_of,
+    from_table,
+    lists_pairs,
+    numbered,
+    read_document,
+    tell_of_gaps,
+    words_of,
+)
 from evenreel.types import Corpus, ScoreBlocks, Scores
 
 RelevanceName = Literal["clip", "text", "classes", "classes-iou"]

@@ -1,4 +1,4 @@
-"""Comparison of several systems with a baseline on the same queries: differences with intervals and tests."""
+"""Systems beside each other on the same queries: paired differences, means of both directions, who is the best."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ import polars as pl
 from evenreel.arrays import Column
 from evenreel.config import check_kind, check_named, check_progress, check_settings_kind
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.intervals import difference_interval
-from evenreel.evaluation.metrics import Metric
-from evenreel.evaluation.results import DirectionResult, Evaluation, Interval, shown_figure
-from evenreel.evaluation.settings import Direction, EvaluationSettings
-from evenreel.evaluation.stats import (
+from evenreel.evaluation.intervals import (
     GroupedColumns,
+    GroupedMean,
+    Interval,
+    degree_interval,
+    difference_interval,
     holm,
     percentile_ends,
     randomisation_test,
     same,
     sampled_figures,
+    shown_figure,
     wilcoxon_test,
 )
+from evenreel.evaluation.measure import DirectionResult, Evaluation
+from evenreel.evaluation.metrics import Direction, EvaluationSettings, Metric, parse_metric
 from evenreel.progress import Progress, part_of
 from evenreel.types import Shown
 
@@ -253,3 +256,175 @@ def in_order_of(base: DirectionResult, other: DirectionResult, name: str) -> Dir
     columns = {word: values[order] for word, values in other.per_query.items()}
     hits = other.hits.renumbered(np.argsort(order))
     return replace(other, query_ids=base.query_ids, groups=base.groups, per_query=columns, hits=hits)
+
+
+MEAN = "mean"
+"""Heading of the mean of both directions."""
+
+
+def means_of_directions(evaluation: Evaluation) -> dict[str, Interval]:
+    """Compute the mean of t2v and v2t for each metric that is a share, by the metric's name, with its interval.
+
+    A direction counts half, however many queries it has. The interval is Hall's over groups, each with all queries of
+    both directions, for what is easy one way often is the other way too.
+
+    Returns:
+        Nothing for ranks and GeoR, whose mean has no meaning, and nothing at all for a single direction.
+    """
+    check_kind(evaluation, Evaluation, "evaluation", "give what evaluate(scores, corpus) returns")
+    if len(evaluation.directions) < 2:
+        return {}
+    results = list(evaluation.directions.values())
+    intervals = any(one.low is not None for one in results[0].summary.values())
+    found = {}
+    for metric in evaluation.metrics:
+        if metric.is_rank or metric.name == "GeoR":
+            continue
+        value = float(np.mean([one.summary[str(metric)].value for one in results]))
+        found[str(metric)] = Interval(value)
+        if intervals:
+            mean = _grouped(value, metric, results)
+            found[str(metric)] = degree_interval(mean, evaluation.confidence, 100.0 * len(metric.columns))
+    return found
+
+
+def _grouped(value: float, metric: Metric, results: Sequence[DirectionResult]) -> GroupedMean:
+    """The mean of the directions with what each group adds to it, a group's size being its mean share of queries."""
+    groups = np.unique(np.concatenate([one.groups for one in results]))
+    parts, sizes = np.zeros(len(groups)), np.zeros(len(groups))
+    for result in results:
+        means = [GroupedMean.of(result.per_query[column], result.groups) for column in metric.columns]
+        known = ~np.isnan(result.per_query[metric.columns[0]])
+        place = np.searchsorted(groups, np.unique(result.groups[known]))
+        parts[place] += _sum([mean.parts for mean in means]) / len(results)
+        sizes[place] += means[0].sizes / means[0].sizes.sum() / len(results)
+    kept = sizes > 0
+    sizes, parts = sizes[kept] * kept.sum(), parts[kept] * kept.sum()
+    return GroupedMean(value, parts + value * sizes, sizes)
+
+
+def _sum(parts: Sequence[Column]) -> Column:
+    return np.asarray(np.sum(parts, axis=0))
+
+
+@dataclass(frozen=True)
+class FigureColumn:
+    """Column of a table of systems: a metric in one direction.
+
+    Attributes:
+        direction: `t2v`, `v2t`, or `mean` for the mean of both.
+        metric: name of the metric.
+    """
+
+    direction: str
+    metric: str
+
+    def __str__(self) -> str:
+        return f"{self.metric} {self.direction}"
+
+    @property
+    def measured(self) -> Metric:
+        """The metric itself."""
+        return parse_metric(self.metric)
+
+
+@dataclass(frozen=True, eq=False)
+class SideBySide(Shown):
+    """Figures of several systems on the same queries.
+
+    Attributes:
+        columns: metrics by direction, in the order of the settings; the means of both directions last.
+        figures: figures of each system, in the order of `columns`, by the system's name.
+        best: for each column, the system that is significantly better than every other; None where there is none. Means
+            of both directions are not tested.
+        confidence: confidence of the intervals, and of the tests.
+    """
+
+    columns: tuple[FigureColumn, ...]
+    figures: dict[str, list[Interval]]
+    best: dict[FigureColumn, str | None]
+    confidence: float
+
+    def _shown(self) -> Iterable[Sequence[object]]:
+        yield ("", *self.figures)
+        for place, column in enumerate(self.columns):
+            yield str(column), *(f"{figures[place].value:.2f}" for figures in self.figures.values())
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """List the figures as a dictionary for each system and column, as a csv holds them."""
+        return [
+            {
+                "system": name,
+                "direction": column.direction,
+                "metric": column.metric,
+                "value": figure.value,
+                "low": figure.low,
+                "high": figure.high,
+                "best": self.best[column] == name,
+            }
+            for name, figures in self.figures.items()
+            for column, figure in zip(self.columns, figures, strict=True)
+        ]
+
+
+def side_by_side(
+    evaluations: Mapping[str, Evaluation],
+    settings: EvaluationSettings | None = None,
+    *,
+    mean: bool = False,
+    progress: Progress | None = None,
+) -> SideBySide:
+    """Put the figures of systems beside each other, and test the best of each column against all the others.
+
+    A system is the best of a column where the paired randomisation test, adjusted by Holm for the number of other
+    systems, is significant for each of them.
+    """
+    check_evaluations(evaluations, "evaluations")
+    check_settings_kind(settings, EvaluationSettings)
+    check_progress(progress)
+    if not evaluations:
+        raise UsageError("No system is given; give one evaluation at least.")
+    settings = settings or EvaluationSettings()
+    first = next(iter(evaluations.values()))
+    asked = [(direction, str(metric)) for direction in first.directions for metric in first.metrics]
+    columns = [FigureColumn(direction, word) for direction, word in asked]
+    figures = {
+        name: [one.directions[direction].summary[word] for direction, word in asked]
+        for name, one in evaluations.items()
+    }
+    best = _significant_best(evaluations, columns, figures, settings, progress)
+    if mean:
+        means = {name: means_of_directions(one) for name, one in evaluations.items()}
+        added = [FigureColumn(MEAN, word) for word in next(iter(means.values()))]
+        figures = {name: [*row, *(means[name][column.metric] for column in added)] for name, row in figures.items()}
+        columns, best = [*columns, *added], best | dict.fromkeys(added)
+    return SideBySide(tuple(columns), figures, best, first.confidence)
+
+
+def _significant_best(
+    evaluations: Mapping[str, Evaluation],
+    columns: list[FigureColumn],
+    figures: Mapping[str, list[Interval]],
+    settings: EvaluationSettings,
+    progress: Progress | None,
+) -> dict[FigureColumn, str | None]:
+    """The best of each column where it is significantly better than every other system."""
+    leaders = {column: _leader(figures, place, column.measured) for place, column in enumerate(columns)}
+    found: dict[FigureColumn, str | None] = dict.fromkeys(columns)
+    if len(evaluations) < 2 or not settings.resamples:
+        return found
+    names = list(dict.fromkeys(leaders.values()))
+    for number, name in enumerate(names):
+        others = {other: one for other, one in evaluations.items() if other != name}
+        compared = compare(evaluations[name], others, settings, progress=part_of(progress, number, len(names)))
+        unlike: dict[FigureColumn, bool] = {}
+        for row in compared.rows:
+            column = FigureColumn(row.direction, row.metric)
+            unlike[column] = unlike.get(column, True) and row.p_holm <= 1 - compared.confidence
+        found |= {column: name for column, leader in leaders.items() if leader == name and unlike[column]}
+    return found
+
+
+def _leader(figures: Mapping[str, list[Interval]], place: int, metric: Metric) -> str:
+    sign = 1 if metric.higher_is_better else -1
+    return max(figures, key=lambda name: sign * figures[name][place].value)

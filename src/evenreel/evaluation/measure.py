@@ -1,41 +1,250 @@
-"""Evaluation of scores on a corpus: checks, relevance, protocols, figures and notices."""
+"""Evaluation of scores on a corpus: checks, relevance, protocols, figures of all queries and of groups, notices."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import compress
 from os import PathLike
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from evenreel.config import check_progress, check_settings_kind, described, whole
 from evenreel.corpus.accepted import CorpusLike, as_corpus
 from evenreel.corpus.relevance import Relevance
 from evenreel.corpus.tables import splits_of
-from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.accepted import ScoresLike, as_scores, own_scores
+from evenreel.errors import CorpusError, ScoresError, UsageError
 from evenreel.evaluation.answers import DIAGONAL, QRELS, RelevanceLike, judgements_of, relevance_of, truth_of
-from evenreel.evaluation.bands import Ranked, RankingPlan, rank_all
-from evenreel.evaluation.blocks import (
+from evenreel.evaluation.groups import Bands, QueryGroups, Spread, bands_of, column_values, query_groups
+from evenreel.evaluation.intervals import (
+    Clusters,
+    Interval,
+    around,
+    clusters_of,
+    effective,
+    figure_intervals,
+    shown_figure,
+)
+from evenreel.evaluation.metrics import FIRST_RANK, Direction, EvaluationSettings, Metric, Ties
+from evenreel.evaluation.ranking import (
     CaptionGroups,
     CheckedScores,
+    DiscountTables,
     GroupedScores,
+    Hits,
+    Ranked,
+    RankingPlan,
     Search,
     group_relevance,
+    mean_of,
+    rank_all,
 )
-from evenreel.evaluation.by_column import check_columns, with_groups
-from evenreel.evaluation.clusters import Clusters, clusters_of
-from evenreel.evaluation.fitted import served
-from evenreel.evaluation.intervals import effective, figure_intervals
-from evenreel.evaluation.metrics import Metric
-from evenreel.evaluation.ordered import DiscountTables
-from evenreel.evaluation.results import DirectionResult, Evaluation
-from evenreel.evaluation.settings import Direction, EvaluationSettings
-from evenreel.evaluation.weighted import mean_of
+from evenreel.evaluation.scores import ScoresLike, as_scores, own_scores, served
 from evenreel.progress import Progress, part_of
-from evenreel.types import Corpus
+from evenreel.types import Corpus, Shown
+
+
+@dataclass(frozen=True)
+class GroupFigures:
+    """Figures of the queries of one group, such as those about clips of one source.
+
+    Attributes:
+        name: value of the column, or a band of it.
+        queries: number of queries.
+        drawn: number of clips (or videos) that they are of.
+        summary: figure of each metric with its interval, by the metric's name; without metrics that have no value here.
+    """
+
+    name: str
+    queries: int
+    drawn: int
+    summary: dict[str, Interval]
+
+
+@dataclass(frozen=True)
+class GroupGap:
+    """Gap between the best and the worst group in one metric.
+
+    Attributes:
+        best: name of the best group.
+        worst: name of the worst group.
+        gap: difference between them, at least 0, with the interval of the largest true difference of any two groups.
+        p: chance of a studentised difference as large where no group differs, corrected for the numbers of groups and
+            of columns; None where nothing says how much chance does.
+        chance: gap that chance alone makes on average where no group differs.
+        against: differences such as `de - en`, of each group and the one that was named (`COLUMN=GROUP`), query by
+            query where a clip has queries in both; their intervals hold for all pairs at once.
+    """
+
+    best: str
+    worst: str
+    gap: Interval
+    p: float | None
+    chance: float | None
+    against: dict[str, Interval] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ColumnFigures(Shown):
+    """Figures of groups by one column.
+
+    Attributes:
+        groups: figures of each group.
+        gaps: gap of each metric, by its name; empty where fewer than two groups are large enough.
+        notices: sentences that belong beside the figures.
+    """
+
+    groups: tuple[GroupFigures, ...]
+    gaps: dict[str, GroupGap]
+    notices: tuple[str, ...] = ()
+
+    def _shown(self) -> Iterable[Sequence[object]]:
+        metrics = list(next((one.summary for one in self.groups), {}))
+        yield ("group", "queries", *metrics)
+        for one in self.groups:
+            yield one.name, one.queries, *(f"{figure.value:.2f}" for figure in one.summary.values())
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the groups as a table for a notebook: a row a group and metric, with numbers of queries and clips."""
+        rows = [
+            (one.name, one.queries, one.drawn, word, figure.value, figure.low, figure.high)
+            for one in self.groups
+            for word, figure in one.summary.items()
+        ]
+        names = {"group": pl.String, "queries": pl.Int64, "drawn": pl.Int64, "metric": pl.String}
+        return pl.DataFrame(rows, names | dict.fromkeys(("value", "low", "high"), pl.Float64), orient="row")
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionResult(Shown):
+    """Figures of one direction over the n queries that have a relevant item.
+
+    Attributes:
+        direction: `t2v` or `v2t`.
+        protocol: name of the protocol, see `EvaluationSettings`.
+        query_ids: n ids of captions, or of clips where a clip is the query.
+        groups: (n,) numbers, equal for queries that are resampled together: those of one clip, or of one video. The
+            captions of a clip are not independent, so samples are of groups.
+        per_query: (n,) columns that the metrics are computed from, and `rank`; shares in percent. Columns that need an
+            item of full relevance are NaN for a query that has items of lower degrees only.
+        summary: figure of each metric with its interval, by the metric's name.
+        gallery_size: items that each query is ranked against.
+        gallery_digest: digest of the items' ids, whatever their order; equal for systems that ranked the same items.
+        hits: first hits of the queries, their `query` a place in `query_ids`; what `hit_chance` is calculated from.
+            Several of a query count on average: a hit a caption under `video-mean` and `every-caption`.
+        without_relevant: ids of the queries that have no item of a degree above 0; no figure includes them.
+        drawn_by: name for groups in the plural: `clips`, `videos`, or values of a column.
+        by: figures of groups of queries by the columns that were asked for (`EvaluationSettings.by`).
+    """
+
+    direction: Direction
+    protocol: str
+    query_ids: Sequence[str]
+    groups: NDArray[np.int64]
+    per_query: dict[str, NDArray[np.float64]]
+    summary: dict[str, Interval]
+    gallery_size: int
+    gallery_digest: str
+    hits: Hits
+    without_relevant: tuple[str, ...] = ()
+    drawn_by: str = "clips"
+    by: dict[str, ColumnFigures] = field(default_factory=dict)
+
+    def _shown(self) -> Iterable[Sequence[object]]:
+        yield "metric", self.direction, "interval"
+        yield from ((word, *shown_figure(figure)) for word, figure in self.summary.items())
+        yield (f"{self.protocol}: {len(self.query_ids):,} queries among {self.gallery_size:,}",)
+
+    @property
+    def drawn(self) -> int:
+        """Number of groups that intervals and tests draw from."""
+        return len(np.unique(self.groups))
+
+    @property
+    def first_rank(self) -> NDArray[np.float64]:
+        """Rank (n,) of the first relevant item, from 1; ties are ranked as the settings say."""
+        return self.per_query[FIRST_RANK]
+
+    def hit_chance(self, k: int) -> NDArray[np.float64]:
+        """Compute `R@k` of each query (n,) for any k: the chance in percent of a relevant item among the first k."""
+        return mean_of(self.hits.query, 100 * self.hits.chance(k), len(self.query_ids))
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation(Shown):
+    """Figures of one system on one corpus.
+
+    Attributes:
+        directions: results by direction.
+        metrics: metrics in the order of the settings.
+        ties: how items with equal scores are ranked.
+        relevance: name of what counts as relevant.
+        confidence: confidence of the intervals.
+        uses: what the scores use beside caption and video, `ScoreNotes.uses`.
+        notices: sentences that belong beside the figures.
+    """
+
+    directions: dict[Direction, DirectionResult]
+    metrics: tuple[Metric, ...]
+    ties: Ties
+    relevance: str
+    confidence: float
+    uses: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    def _shown(self) -> Iterable[Sequence[object]]:
+        yield "metric", *(head for one in self.directions for head in (one, f"{100 * self.confidence:g}% interval"))
+        for word in map(str, self.metrics):
+            yield word, *(cell for one in self.directions.values() for cell in shown_figure(one.summary[word]))
+        for one in self.directions.values():
+            yield (f"{one.direction} {one.protocol}: {len(one.query_ids):,} queries among {one.gallery_size:,}",)
+        yield from ((notice,) for notice in self.notices)
+
+    def to_json(self, *, per_query: bool = False) -> dict[str, Any]:
+        """Return the evaluation as a dictionary that JSON can hold; `per_query` adds every query's values."""
+        return {
+            "metrics": [str(metric) for metric in self.metrics],
+            "ties": self.ties,
+            "relevance": self.relevance,
+            "confidence": self.confidence,
+            "uses": list(self.uses),
+            "notices": list(self.notices),
+            "directions": {name: _as_json(result, per_query) for name, result in self.directions.items()},
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the figures as a table for a notebook: `direction`, `metric`, `value`, `low` and `high`."""
+        rows = [
+            (direction, word, figure.value, figure.low, figure.high)
+            for direction, result in self.directions.items()
+            for word, figure in result.summary.items()
+        ]
+        names = {"direction": pl.String, "metric": pl.String}
+        return pl.DataFrame(rows, names | dict.fromkeys(("value", "low", "high"), pl.Float64), orient="row")
+
+
+def _as_json(result: DirectionResult, per_query: bool) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "protocol": result.protocol,
+        "queries": len(result.query_ids),
+        "gallery_size": result.gallery_size,
+        "interval_over": {"what": result.drawn_by, "count": result.drawn},
+        "without_relevant": list(result.without_relevant),
+        "summary": {
+            word: {"value": figure.value, "low": figure.low, "high": figure.high}
+            for word, figure in result.summary.items()
+        },
+    }
+    if result.by:
+        document["by"] = {column: asdict(found) for column, found in result.by.items()}
+    if per_query:
+        columns = {name: values.tolist() for name, values in result.per_query.items()}
+        document["per_query"] = {"id": list(result.query_ids), **columns}
+    return document
+
 
 FEWEST = 20
 """Over fewer clips, or videos, than this intervals cover less than they say (`benchmarks/coverage.py`)."""
@@ -324,3 +533,113 @@ def _misfits(scores: CheckedScores, corpus: Corpus, settings: EvaluationSettings
                 f"{sentence}{f'; a smaller gallery makes every figure of {searched} look better' if smaller else ''}."
             )
     return notices
+
+
+FEWEST_IN_GROUP = 30
+"""Groups of fewer clips (or videos) than this are shown, but are in no gap."""
+
+
+def check_columns(corpus: Corpus, columns: Iterable[str]) -> None:
+    """Check that a corpus has columns to group by."""
+    for column in columns:
+        column_values(corpus, column)
+
+
+def with_groups(result: DirectionResult, corpus: Corpus, settings: EvaluationSettings) -> DirectionResult:
+    """Add figures of groups of queries to a result by each column of `settings.by`, or a notice why there are none."""
+    return replace(result, by={column: _column(result, corpus, column, settings) for column in settings.by})
+
+
+def _column(result: DirectionResult, corpus: Corpus, column: str, settings: EvaluationSettings) -> ColumnFigures:
+    try:
+        found = query_groups(corpus, column, result.query_ids, of_captions=result.protocol == "caption")
+    except CorpusError as error:
+        return ColumnFigures((), {}, (f"{result.direction} by {column}: {error}",))
+    groups = [_figures(result, found, place, settings) for place in range(len(found.names))]
+    large = [place for place, one in enumerate(groups) if one.drawn >= FEWEST_IN_GROUP]
+    told = _notices(result, column, found, groups, len(large))
+    if found.against and found.against not in {found.names[place] for place in large}:
+        told += (f"{result.direction} by {column}: it is no large group, so nothing is compared with it.",)
+    if len(large) < 2:
+        return ColumnFigures(tuple(groups), {}, told)
+    gaps = {str(metric): _gap(metric, result, found, large, settings) for metric in settings.metrics}
+    return ColumnFigures(tuple(groups), {word: gap for word, gap in gaps.items() if gap}, told)
+
+
+def _figures(result: DirectionResult, found: QueryGroups, place: int, settings: EvaluationSettings) -> GroupFigures:
+    own = found.number == place
+    columns = {name: values[own] for name, values in result.per_query.items()}
+    metrics = tuple(one for one in settings.metrics if not any(np.isnan(columns[name]).all() for name in one.columns))
+    drawn = len(np.unique(result.groups[own]))
+    known = replace(settings, metrics=metrics) if metrics else None
+    summary = figure_intervals(columns, result.groups[own], known, result.gallery_size) if known else {}
+    return GroupFigures(found.names[place], int(own.sum()), drawn, summary)
+
+
+def _notices(
+    result: DirectionResult, column: str, found: QueryGroups, groups: list[GroupFigures], large: int
+) -> tuple[str, ...]:
+    where, told = f"{result.direction} by {column}:", []
+    if missing := int((found.number < 0).sum()):
+        told.append(f"{where} {missing:,} of {len(found.number):,} queries have no value there and are in no group.")
+    if few := [one for one in groups if one.drawn < FEWEST_IN_GROUP]:
+        named = ", ".join(f"{one.name} ({one.drawn})" for one in few[:5])
+        rest = f" and {len(few) - 5} more" if len(few) > 5 else ""
+        told.append(
+            f"{where} {named}{rest}: fewer than {FEWEST_IN_GROUP} {result.drawn_by}, so do not rely on these figures; "
+            "they are in no gap."
+        )
+    if large < 2:
+        many = "no group has" if large == 0 else "only one group has"
+        told.append(f"{where} {many} {FEWEST_IN_GROUP} {result.drawn_by}, so there is no gap to compute.")
+    return tuple(told)
+
+
+def _gap(
+    metric: Metric, result: DirectionResult, found: QueryGroups, large: list[int], settings: EvaluationSettings
+) -> GroupGap | None:
+    """The gap of a metric among large groups; None where the metric has no value in one of them.
+
+    Only the mean of values of queries has bands; of medians and geometric means there is the gap alone.
+    """
+    known = np.isin(found.number, large) & ~np.any([np.isnan(result.per_query[one]) for one in metric.columns], axis=0)
+    number = np.searchsorted(large, found.number[known])
+    if len(np.unique(number)) < len(large):
+        return None
+    columns = {name: result.per_query[name][known] for name in metric.columns}
+    figures = [
+        float(metric.summary({name: values[number == place] for name, values in columns.items()})[0])
+        for place in range(len(large))
+    ]
+    order = np.argsort(figures, kind="stable")[:: -1 if metric.higher_is_better else 1]
+    best, worst = int(order[0]), int(order[-1])
+    names = found.names[large[best]], found.names[large[worst]]
+    gap = abs(figures[best] - figures[worst])
+    bands = _bands(metric, columns, number, result.groups[known], settings)
+    if bands is None:
+        return GroupGap(*names, Interval(gap), None, None)
+    low, high = bands.ends
+    most = np.inf if metric.is_rank else 100.0 * len(metric.columns)
+    differences, every = {}, [found.names[place] for place in large]
+    if found.against in every:
+        base = every.index(found.against)
+        for place, name in enumerate(every):
+            apart, wide = figures[place] - figures[base], bands.reach * bands.errors[place, base]
+            if place != base:
+                differences[f"{name} - {found.against}"] = around(apart, apart - wide, apart + wide, (-most, most))
+    p = min(1.0, bands.p * len(settings.by))
+    return GroupGap(*names, around(gap, low, high, (0.0, most)), p, bands.chance, differences)
+
+
+def _bands(
+    metric: Metric,
+    columns: dict[str, NDArray[np.float64]],
+    number: NDArray[np.int64],
+    clusters: NDArray[np.int64],
+    settings: EvaluationSettings,
+) -> Bands | None:
+    if not settings.resamples or not metric.is_of_means or metric.name == "GeoR":
+        return None
+    spread = Spread.of(np.sum(list(columns.values()), axis=0), number, clusters)
+    confidence = 1 - (1 - settings.confidence) / len(settings.by)
+    return bands_of(spread, settings.resamples, settings.seed, confidence)

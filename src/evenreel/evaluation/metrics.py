@@ -1,16 +1,33 @@
-"""Metrics as values: `parse_metric("nDCG@10")` can be printed, hashed and compared, and computes its figure.
+"""Metrics as values, and the settings of evaluations and corrections.
 
-Every share is in percent (0 to 100), nDCG, mAP and MRR as much as recall; ranks begin at 1.
+`parse_metric("nDCG@10")` can be printed, hashed and compared, and computes its figure. Every share is in percent (0 to
+100), nDCG, mAP and MRR as much as recall; ranks begin at 1. The command line reads this, so it imports nothing slow.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
-from evenreel.config import described, one_or_more
+from evenreel.config import (
+    ABOVE_0,
+    BETWEEN_0_AND_1,
+    FINITE,
+    MOST_BITS,
+    MOST_LAYERS,
+    TEXT,
+    TRUE_OR_FALSE,
+    WORDS,
+    Allowed,
+    OptionForm,
+    check_settings,
+    check_word,
+    described,
+    one_or_more,
+    whole,
+)
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
@@ -123,8 +140,6 @@ class Metric:
         """
         import numpy as np
 
-        from evenreel.evaluation.weighted import weighted_mean, weighted_median
-
         first = per_query[self.columns[0]]
         if weights is None:
             weights = np.ones((1, len(first)))
@@ -138,6 +153,40 @@ class Metric:
 
         figures = np.cbrt(np.prod(means, axis=0)) if self.name == "GeoR" else np.sum(means, axis=0)
         return np.asarray(figures, dtype=np.float64)
+
+
+def weighted_mean(values: NDArray[np.float64], weights: NDArray[Any]) -> NDArray[np.float64]:
+    """Compute the mean of values (n,), leaving out NaN, for each of B rows of counts (B, n); NaN without values."""
+    import numpy as np
+
+    values, weights = _known(values, weights)
+    with np.errstate(invalid="ignore"):  # a sample without any known query has no mean
+        return np.asarray(weights @ values / weights.sum(axis=1), dtype=np.float64)
+
+
+def weighted_median(values: NDArray[np.float64], weights: NDArray[Any]) -> NDArray[np.float64]:
+    """Compute the median of values (n,), leaving out NaN, for each of B rows of counts (B, n); NaN without values.
+
+    It is the middle value, or the mean of the two in the middle.
+    """
+    import numpy as np
+
+    values, weights = _known(values, weights)
+    order = np.argsort(values)
+    ordered = np.append(values[order], np.nan)  # what a sample without any known query gets
+    reached = np.cumsum(weights[:, order], axis=1)
+    half = reached[:, -1:] / 2
+    upper = (reached <= half).sum(axis=1)
+    lower = np.where(upper < len(values), (reached < half).sum(axis=1), upper)
+    return np.asarray((ordered[lower] + ordered[upper]) / 2, dtype=np.float64)
+
+
+def _known(values: NDArray[np.float64], weights: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Leave out queries whose value is NaN; a copy only where there is one, which is rare."""
+    import numpy as np
+
+    known = ~np.isnan(values)
+    return (values, weights) if known.all() else (values[known], weights[:, known])
 
 
 def parse_metric(word: str) -> Metric:
@@ -193,3 +242,144 @@ def parse_metrics(words: str | Metric | Sequence[str | Metric]) -> tuple[Metric,
 
 
 DEFAULT_METRICS = parse_metrics(["R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum", "MRR"])
+
+Direction = Literal["t2v", "v2t"]
+TextProtocol = Literal["caption", "video-mean"]
+VideoProtocol = Literal["best-caption", "caption-group", "every-caption"]
+Ties = Literal["expected", "optimistic", "pessimistic"]
+
+MOST_RESAMPLES = 1_000_000
+
+RESAMPLING: dict[str, Allowed] = {
+    "resamples": whole(0, MOST_RESAMPLES),
+    "seed": whole(0, MOST_BITS),
+    "confidence": BETWEEN_0_AND_1,
+    "band_bytes": whole(0, MOST_BITS),
+    "cluster": TEXT,
+}
+"""What the settings of intervals, of what is drawn and of reading may be; those of an audit have them too."""
+
+
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """Settings of an evaluation.
+
+    Attributes:
+        metrics: figures, in the order they are shown; words such as `R@1` become metrics, and one may stand alone.
+        directions: `t2v`, captions look for videos, and `v2t`, videos look for captions; one may stand alone.
+        t2v_protocol: how several captions of a video count. `caption`: each caption is a query (CLIP4Clip, X-CLIP,
+            HGR, EPIC-KITCHENS). `video-mean`: each video counts once, with the mean over its captions.
+        v2t_protocol: what a video with several captions has to find. `best-caption`: among all captions, the
+            best-placed of its own (Collaborative Experts, Frozen in Time, HGR, EPIC-KITCHENS). `caption-group`:
+            among videos, itself, where a video's score is the best of its captions' (CLIP4Clip, X-CLIP, X-Pool).
+            `every-caption`: each of its own captions in turn, among the captions that do not answer it, averaged
+            over its own; unlike the others it does not get easier the more captions a video has.
+        ties: how items with equal scores are ranked. `expected` is the mean over all their orders; `optimistic` puts
+            the more relevant of them first and `pessimistic` last.
+        resamples: bootstrap samples for intervals of medians, and arrangements of a comparison's test; 0 for neither
+            test nor any interval.
+        seed: seed of those samples.
+        confidence: confidence of the intervals, between 0 and 1.
+        cluster: what intervals and tests draw: `auto`, videos where the corpus shows that several clips are cut from
+            one, else clips; `clip`; `video`; or a column of the corpus (`evenreel.evaluation.intervals`).
+        by: columns of the clips or captions to group queries by, each value a group, more than 8 numbers in four bands;
+            `seconds` and `words` are lengths of clips and captions; COLUMN=GROUP also shows how the others differ from
+            that one. May be given again.
+        partial: accept scores that leave captions or clips of the corpus out, with a notice.
+        band_bytes: about how many bytes of scores are read at once.
+        threads: number of threads that compute; 0 is one a core.
+    """
+
+    metrics: tuple[Metric, ...] = DEFAULT_METRICS
+    directions: tuple[Direction, ...] = ("t2v", "v2t")
+    t2v_protocol: TextProtocol = "caption"
+    v2t_protocol: VideoProtocol = "best-caption"
+    ties: Ties = "expected"
+    resamples: int = 1000
+    seed: int = 0
+    confidence: float = 0.95
+    cluster: str = "auto"
+    by: tuple[str, ...] = ()
+    partial: bool = False
+    band_bytes: int = 64 * 2**20
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "metrics", one_or_more(self.metrics, "metrics", (str, Metric)))
+        object.__setattr__(self, "directions", tuple(dict.fromkeys(one_or_more(self.directions, "directions"))))
+        object.__setattr__(self, "by", one_or_more(self.by, "by"))
+        for value, known, what in (
+            (self.t2v_protocol, TextProtocol, "protocol of captions"),
+            (self.v2t_protocol, VideoProtocol, "protocol of videos"),
+            (self.ties, Ties, "rule for ties"),
+            *((direction, Direction, "direction") for direction in self.directions),
+        ):
+            check_word(value, get_args(known), what)
+        if not self.metrics or not self.directions:
+            raise UsageError("Nothing is asked for; name at least one metric and one direction.")
+        object.__setattr__(self, "metrics", parse_metrics(self.metrics))
+        ordered = [str(metric) for metric in self.metrics if metric.needs_order]
+        if ordered and self.v2t_protocol == "every-caption" and "v2t" in self.directions:
+            raise UsageError(
+                f"{ordered[0]} needs all captions of a video in one ranking, but the protocol every-caption ranks them "
+                "one at a time; use best-caption or caption-group."
+            )
+        allowed = RESAMPLING | {"threads": whole(0, MOST_LAYERS), "partial": TRUE_OR_FALSE, "by": WORDS}
+        check_settings("the evaluation", self, allowed)
+
+
+_ALLOWED = {
+    "scale": ABOVE_0,
+    "temperature": ABOVE_0,
+    "top": whole(1),
+    "neighbours": whole(1),
+    "weight": FINITE,
+    "iterations": whole(1),
+    "batch": whole(1),
+    "remembered": whole(1),
+    "alpha": ABOVE_0,
+    "beta": ABOVE_0,
+}
+_COUNT = OptionForm(least=1, most=1_000_000)
+
+
+@dataclass(frozen=True)
+class RescoringSettings:
+    """Settings of a correction of scores; each that is None has the value of the correction's authors.
+
+    Attributes:
+        scale: inverse temperature of softmaxes over scores: `dsl` (100), `dsl-double` (1/500), `inverted` and `qb-norm`
+            (20).
+        temperature: temperature of the transport: `sinkhorn` and `dbsn` (0.01), `sinkhorn-bank` (0.02).
+        top: best places of each query of the bank that count as hubs, for `qb-norm` (1); best scores in the bank that
+            count for an item, for `nnn` (128).
+        neighbours: best scores of a row or a column that count, for `csls` (10).
+        weight: weight of the correction, for `nnn` (0.75); share of the softmax over queries, for `hub-memory` (0.5).
+        iterations: most rounds of Sinkhorn: `sinkhorn` and `dbsn` (10), `sinkhorn-bank` (20).
+        batch: queries that are answered at a time, for `hub-memory` (16).
+        remembered: earlier batches that count, for `hub-memory` (a tenth of the number of items).
+        alpha: inverse temperature of the softmax over queries, for `hub-memory` (100).
+        beta: inverse temperature of the softmax over items, for `hub-memory` (10).
+
+    Raises:
+        UsageError: a setting is out of its range.
+    """
+
+    scale: float | None = None
+    temperature: float | None = None
+    top: Annotated[int | None, _COUNT] = None
+    neighbours: Annotated[int | None, _COUNT] = None
+    weight: float | None = None
+    iterations: Annotated[int | None, _COUNT] = None
+    batch: Annotated[int | None, _COUNT] = None
+    remembered: Annotated[int | None, _COUNT] = None
+    alpha: float | None = None
+    beta: float | None = None
+
+    def __post_init__(self) -> None:
+        check_settings("the correction", self, {name: one for name, one in _ALLOWED.items() if name in self.given})
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Settings that are given, by name."""
+        return {name: value for name, value in asdict(self).items() if value is not None}

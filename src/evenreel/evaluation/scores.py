@@ -1,34 +1,618 @@
-"""Scores of any system, read from files and checked against a corpus."""
+"""What is taken for scores, from files and from memory: read, fitted to a corpus by ids or by place, cut to its parts.
+
+A TREC run has a line `query Q0 item rank score tag` for each listed pair, a file of judgements `query 0 item grade`;
+lines that begin with # are comments.
+"""
 
 from __future__ import annotations
 
 import gzip
+import json
 import logging
+import os
 import re
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
+from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
-from evenreel.config import as_path, check_corpus
+from evenreel.arrays import Indices
+from evenreel.config import as_path, check_corpus, check_scores, described
 from evenreel.corpus.array_files import ArrayArchive
-from evenreel.corpus.dataframes import INDEX
-from evenreel.errors import ScoresError
-from evenreel.evaluation.fitted import ITEM_NAMES, QUERY_NAMES, Notice, by_ids, from_table, in_order, tell_of_gaps
-from evenreel.evaluation.listed import ListedScores
-from evenreel.evaluation.parts import cut_to
-from evenreel.evaluation.predictions import read_predictions
-from evenreel.evaluation.settings import Direction
-from evenreel.evaluation.trec import read_run
+from evenreel.corpus.dataframes import INDEX, ArrowTable, as_dataframe, as_ids, is_dataframe
+from evenreel.corpus.tables import splits_of
+from evenreel.errors import ScoresError, UsageError
+from evenreel.evaluation.metrics import Direction
+from evenreel.evaluation.ranking import as_table
 from evenreel.parquet_files import read_table
-from evenreel.types import Corpus, ScoreNotes, Scores
+from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores, Shown
+from evenreel.wording import count
+
+ScoresLike: TypeAlias = (
+    "ScoreBlocks | str | os.PathLike[str] | ArrayLike | pl.DataFrame | pl.LazyFrame | ArrowTable"
+    " | Mapping[str, Mapping[str, float]] | Mapping[str, Any]"
+)
+"""What is taken for scores: `Scores` or any `ScoreBlocks`; the path of a file that `load_scores` reads; an array, a
+tensor or a list of lists (Q, V), a caption a row and a video a column, in the order of the corpus; a table of polars,
+pandas or another `ArrowTable`, with a row a caption and a column a clip, or with a row a pair; scores of pairs as
+{caption: {clip: score}}; or the arrays of an `.npz` by name."""
+
+_WHAT = "The scores"
+_HOW = (
+    "give Scores(values, caption_ids, video_ids), the path of a file, or numbers as an array or a DataFrame, a caption "
+    "a row and a video a column"
+)
+_MATRIX = "give an array of numbers with two axes"
+
+
+def as_scores(
+    given: ScoresLike,
+    corpus: Corpus | None = None,
+    name: str = "scores",
+    *,
+    partial: bool = False,
+    notice: Notice | None = None,
+) -> ScoreBlocks:
+    """Convert what stands for scores to `ScoreBlocks`, which itself stays what it is.
+
+    Tensors may be on any device, need gradients or be bfloat16. Numbers without ids are those of the corpus's captions
+    and clips in their order. A table has its ids in a column `caption_id`, in an index of pandas or in its only column
+    of text, and else in the names of its columns; or it has a row a pair: `caption_id` (or `query_id`, `query`, `qid`),
+    `clip_id` (or `video_id`, `item_id`, `item`, `doc_id`, `docno`) and `score`.
+
+    Args:
+        given: the scores, see `ScoresLike`.
+        corpus: corpus of the scores; without it they must name their ids, and have a row a caption.
+        name: name of the argument, for messages.
+        partial: leave out queries of which no pair is given, see `load_scores`.
+        notice: called with sentences on what was read; None to keep them in the notes of the scores (`about`).
+
+    Raises:
+        UsageError: it is nothing of these, or has no ids and there is no corpus.
+        ScoresError: it is of another shape or other ids than the corpus, or holds no numbers.
+
+    >>> as_scores([[0.9], [0.2]])
+    Traceback (most recent call last):
+        ...
+    evenreel.errors.UsageError: scores is a list without ids; give a corpus too, or scores with their ids: \
+Scores(values, caption_ids, video_ids).
+    """
+    if _are_blocks(given):
+        check_scores(given, name)
+        return cast("ScoreBlocks", given)
+    said: list[str] = []
+    found = _fitted(given, corpus, name, partial, notice or said.append)
+    if isinstance(found, ListedScores):
+        return replace(found, notices=(*found.notices, *said))
+    return replace(found, about=replace(found.about, notices=(*found.about.notices, *said)))
+
+
+OwnScores: TypeAlias = "ScoreBlocks | NDArray[Any]"
+"""Scores as they are without a corpus: with the ids that they name, or the numbers of a matrix that names none."""
+
+
+def own_scores(given: ScoresLike, name: str = "scores") -> OwnScores:
+    """Convert what stands for scores without a corpus."""
+    if _are_blocks(given):
+        check_scores(given, name)
+        return cast("ScoreBlocks", given)
+    return _unfitted(given, None, name)
+
+
+def numbered(values: NDArray[Any]) -> Scores:
+    """Call the rows and columns of a matrix by their numbers, from 0."""
+    rows, columns = values.shape
+    return Scores(values, [str(row) for row in range(rows)], [str(column) for column in range(columns)])
+
+
+def _are_blocks(given: object) -> bool:
+    return all(hasattr(given, part) for part in ("caption_ids", "video_ids", "block"))
+
+
+def _fitted(given: object, corpus: Corpus | None, name: str, partial: bool, notice: Notice) -> Scores | ListedScores:
+    """Scores of the corpus; a file says what it is of itself."""
+    if isinstance(given, (str, os.PathLike)) and corpus is not None:
+        return load_scores(given, corpus, partial=partial, notice=notice)
+    found = _unfitted(given, corpus, name, partial)
+    if isinstance(found, ListedScores) and corpus is None:
+        raise ScoresError(
+            f"{name} has a row a pair, and pairs may be left out of it; give its corpus too: as_scores({name}, corpus)."
+        )
+    if isinstance(found, ListedScores):
+        tell_of_gaps(found, notice)
+        return found
+    if isinstance(found, Scores):
+        return found if corpus is None else by_ids(name, found, corpus, notice)
+    if corpus is None:
+        raise UsageError(
+            f"{name} is {described(given)} without ids; give a corpus too, or scores with their ids: Scores(values, "
+            "caption_ids, video_ids)."
+        )
+    return in_order(name, found, corpus, corpus, notice)
+
+
+def _unfitted(
+    given: object, corpus: Corpus | None, name: str, partial: bool = False
+) -> Scores | ListedScores | NDArray[Any]:
+    if isinstance(given, (str, os.PathLike)):
+        return read_scores(Path(given), corpus, partial=partial)
+    if is_dataframe(given):
+        return from_table(name, as_dataframe(given, name, _HOW, keep_index=True), corpus, partial=partial)
+    return _of_mapping(given, corpus, name, partial) if isinstance(given, Mapping) else as_matrix(given, name)
+
+
+def _of_mapping(given: Mapping[Any, Any], corpus: Corpus | None, name: str, partial: bool) -> Scores | ListedScores:
+    """The arrays of an `.npz`, or scores by caption and clip, as pytrec_eval and ranx have a run."""
+    if set(_ARRAYS) <= set(given):
+        found = Scores(as_table(given["values"]), *(_ids(given[part]) for part in _ARRAYS[1:]))
+        check_scores(found, name)
+        return found
+    pairs = [(query, item, score) for query, row in given.items() if isinstance(row, Mapping)
+             for item, score in row.items()]  # fmt: skip
+    if not pairs or not all(isinstance(row, Mapping) for row in given.values()):
+        raise UsageError(f"{name} is {described(given)}; give {{caption: {{clip: score}}}}, or {_HOW[5:]}.")
+    for query, item, score in pairs:
+        if not isinstance(score, Real):
+            raise ScoresError(f"{name}[{query!r}][{item!r}] is {described(score)}; a score is a number.")
+    columns = {"query": [str(pair[0]) for pair in pairs], "item": [str(pair[1]) for pair in pairs]}
+    table = pl.DataFrame({**columns, "score": np.array([pair[2] for pair in pairs], np.float64)})
+    return cast("ListedScores", from_table(name, table, corpus, partial=partial))
+
+
+def _ids(given: Any) -> Any:
+    """Ids of an array as a list of texts, where they are texts."""
+    return given.tolist() if isinstance(given, np.ndarray) else given
+
+
+def as_matrix(given: object, name: str, what: str = _WHAT) -> NDArray[Any]:
+    """Convert an array, a tensor, a list of lists or a table of numbers to a matrix."""
+    if is_dataframe(given):
+        given = as_dataframe(given, name, _MATRIX).to_numpy()
+    is_array = isinstance(given, (list, tuple)) or any(
+        hasattr(given, part) for part in ("__array__", "__array_interface__", "__dlpack__", "detach", "toarray")
+    )
+    if not is_array or isinstance(given, type):
+        raise UsageError(f"{name} is {described(given)}; {_MATRIX if what != _WHAT else _HOW}.")
+    values = as_table(given, what)
+    if values.ndim != 2 or values.dtype.kind not in "fiub":
+        raise ScoresError(
+            f"{name} is {described(values)}; scores are numbers with two axes, a caption a row and a video a column."
+        )
+    return values
+
+
+Listing = pl.DataFrame
+"""Columns `query`, `item`, `score`, and `number`, that of the line or row it was read from."""
+
+WHAT_WAS_SCORED = "give the corpus that was scored (in Python, of a part of it also the whole one: whole=corpus)"
+"""What to do about ids that a corpus does not have."""
+
+Place = Callable[[int], str]
+
+
+@dataclass(frozen=True, eq=False)
+class ListedScores(Shown):
+    """Scores (Q, V) from ranked lists, of clips for captions or of captions for clips; implements `ScoreBlocks`.
+
+    Attributes:
+        rows, columns: (N,) row and column of each listed pair.
+        values: (N,) scores of the listed pairs.
+        caption_ids: ids of the Q captions.
+        video_ids: ids of the V clips.
+        queries: `t2v` where captions have lists, `v2t` where videos have.
+        uses: what the scores use beside caption and video, see `evenreel.types.ScoreNotes`.
+        notices: sentences on what was left out, for the notes.
+    """
+
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    values: NDArray[Any]
+    caption_ids: Sequence[str]
+    video_ids: Sequence[str]
+    queries: Direction = "t2v"
+    uses: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def about(self) -> ScoreNotes:
+        """Notes on what the lists use, and whether they list every pair."""
+        complete = len(self.values) == len(self.caption_ids) * len(self.video_ids)
+        return ScoreNotes(self.uses, self.notices, complete=complete)
+
+    def block(self, captions: slice, videos: slice) -> NDArray[Any]:
+        """Return the scores (q, v) of some captions and videos, minus infinity for pairs that are not listed."""
+        few_rows = captions.stop - captions.start < len(self.caption_ids)
+        part = (self._by_row if few_rows else self._by_column)[captions, videos].tocoo()
+        dense = np.full(part.shape, -np.inf, dtype=self.values.dtype)
+        dense[part.row, part.col] = part.data
+        return dense
+
+    # Both are kept since a slice along the other axis of a sparse table reads all of it.
+    @cached_property
+    def _by_row(self) -> sparse.csr_array:
+        return sparse.csr_array((self.values, (self.rows, self.columns)), shape=self._shape)
+
+    @cached_property
+    def _by_column(self) -> sparse.csc_array:
+        return sparse.csc_array((self.values, (self.rows, self.columns)), shape=self._shape)
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return len(self.caption_ids), len(self.video_ids)
+
+
+def make_listed(
+    listing: Listing, corpus: Corpus | None, place: Place, *, partial: bool = False, queries: Direction | None = None
+) -> ListedScores:
+    """Make scores from ranked lists, checked against a corpus; a query without a list counts as having found nothing.
+
+    The ids show whether captions or clips are the queries.
+    """
+    if corpus is None:
+        turned = queries == "v2t"
+        asking, items = (listing[side].drop_nulls().unique(maintain_order=True) for side in ("query", "item"))
+    else:
+        captions, clips = corpus.captions["caption_id"], corpus.clips["clip_id"]
+        turned = _are_clips_queries(listing, captions, clips, place, queries)
+        asking, items = (clips, captions) if turned else (captions, clips)
+    _check(listing, (asking, items), ("clip", "caption") if turned else ("caption", "clip"), place)
+    if partial:
+        asking = asking.filter(asking.is_in(listing["query"].implode()))
+    places = [
+        listing.select(pl.col(side).replace_strict(ids, np.arange(len(ids)), return_dtype=pl.Int64)).to_series()
+        for side, ids in (("query", asking), ("item", items))
+    ]
+    rows, columns = (place.to_numpy() for place in (places[::-1] if turned else places))
+    captions, clips = (items, asking) if turned else (asking, items)
+    values = listing["score"].to_numpy()
+    return ListedScores(rows, columns, values, captions.to_list(), clips.to_list(), "v2t" if turned else "t2v")
+
+
+def _are_clips_queries(
+    listing: Listing, captions: pl.Series, clips: pl.Series, place: Place, queries: Direction | None
+) -> bool:
+    """Whether the lists fit the corpus better with clips as the queries."""
+    asking, items = (listing[side].unique(maintain_order=True) for side in ("query", "item"))
+    ahead, back = (
+        sum(int(ids.is_in(known.implode()).sum()) for ids, known in zip((asking, items), sides, strict=True))
+        for sides in ((captions, clips), (clips, captions))
+    )
+    if ahead != back or ahead < len(asking) + len(items):
+        return back > ahead
+    if queries is None:
+        first = listing.row(0, named=True)
+        raise ScoresError(
+            f"{place(first['number'])} lists {first['item']!r} for {first['query']!r}, and here as everywhere the ids "
+            "are those of captions and of clips alike; say which are the queries: queries='t2v' for captions, 'v2t' "
+            "for clips, or --direction on the command line."
+        )
+    return queries == "v2t"
+
+
+def _check(listing: Listing, known: tuple[pl.Series, pl.Series], names: tuple[str, str], place: Place) -> None:
+    for side, ids, what in zip(("query", "item"), known, names, strict=True):
+        if found := _first(listing, ~listing[side].is_in(ids.implode())):
+            raise ScoresError(
+                f"{place(found['number'])} names {found[side]!r}, which is no {what} of the corpus; {WHAT_WAS_SCORED}."
+            )
+    if found := _first(listing, listing["score"].is_null() | listing["score"].is_nan()):
+        raise ScoresError(
+            f"{place(found['number'])} has no number for a score ({found['query']!r}, {found['item']!r}); "
+            "nothing can rank it."
+        )
+    if found := _first(listing, ~listing.select(pl.struct("query", "item").is_first_distinct()).to_series()):
+        raise ScoresError(
+            f"{place(found['number'])} lists {found['item']!r} a second time for {found['query']!r}; a pair has "
+            "one score."
+        )
+
+
+def _first(listing: Listing, wrong: pl.Series) -> dict[str, Any]:
+    """The first row that is wrong; empty where all are right."""
+    rows = wrong.arg_true()
+    return listing.row(int(rows[0]), named=True) if len(rows) else {}
+
+
+Notice = Callable[[str], object]
+
+QUERY_NAMES = ("caption_id", "query_id", "query", "qid", "query-id")
+"""Names that a column of captions' ids may have, the first that is there counts."""
+
+ITEM_NAMES = ("clip_id", "video_id", "item_id", "item", "doc_id", "docno", "corpus-id")
+"""Names that a column of clips' ids may have."""
+
+SCORE = "score"
+
+
+def lists_pairs(table: pl.DataFrame, values: Sequence[str] = (SCORE,)) -> bool:
+    """Return whether a table has a row a pair of a query and an item, and a column of `values`.
+
+    >>> lists_pairs(pl.DataFrame({"caption_id": ["0"], "clip_id": ["a"], "score": [0.5]}))
+    True
+    >>> lists_pairs(pl.DataFrame({"caption_id": ["0"], "score": [0.5]}))  # a clip of that name
+    False
+    """
+    return None not in (column_of(table, names) for names in (values, QUERY_NAMES, ITEM_NAMES))
+
+
+def column_of(table: pl.DataFrame, names: Sequence[str]) -> str | None:
+    """Return the first of some names that a table has a column of; None for none."""
+    return next((name for name in names if name in table.columns), None)
+
+
+def from_table(
+    where: str, table: pl.DataFrame, corpus: Corpus | None, *, partial: bool = False, queries: Direction | None = None
+) -> Scores | ListedScores | NDArray[Any]:
+    """Make scores from a table with a row a pair, or a row a caption and a column a clip.
+
+    Returns:
+        Scores by their ids, which are not compared with those of the corpus where a row is a caption; or the values
+        alone, (Q, V), of a table that names neither its rows nor its columns.
+    """
+    query, item = column_of(table, QUERY_NAMES), column_of(table, ITEM_NAMES)
+    if query is None or item is None or not lists_pairs(table):
+        return _from_wide(where, table, query or item)
+    if table[SCORE].dtype.is_nested():
+        raise ScoresError(f"Column {SCORE!r} of {where} holds {table[SCORE].dtype}; it must hold numbers.")
+    if query == QUERY_NAMES[0]:  # says that these are captions; a 'query' may be a clip
+        queries = queries or "t2v"
+    if queries == "v2t" and query == QUERY_NAMES[0]:
+        query, item = item, query
+    listing = pl.DataFrame(
+        {
+            "query": _text_column(where, table, query),
+            "item": _text_column(where, table, item),
+            "score": table[SCORE].cast(pl.Float64, strict=False),
+        }
+    ).with_row_index("number", offset=1)
+    return make_listed(listing, corpus, lambda number: f"Row {number} of {where}", partial=partial, queries=queries)
+
+
+def _text_column(where: str, table: pl.DataFrame, name: str) -> pl.Series:
+    """A column of ids as text; every row has one."""
+    column = table[name]
+    if column.dtype.is_nested():
+        raise ScoresError(f"Column {name!r} of {where} holds {column.dtype}; it must hold one id a row.")
+    if column.null_count():
+        raise ScoresError(f"Row {int(column.is_null().arg_true()[0]) + 1} of {where} has no {name}; every row has one.")
+    try:
+        return as_ids(column)
+    except pl.exceptions.PolarsError as error:
+        raise ScoresError(f"Column {name!r} of {where} holds {column.dtype}, which is no text.") from error
+
+
+def _from_wide(where: str, table: pl.DataFrame, ids: str | None) -> Scores | NDArray[Any]:
+    """A row a caption, whose ids are in the column `ids`, in an index of pandas, or in the only column of text."""
+    texts = [name for name, kind in table.schema.items() if kind == pl.String]
+    ids = ids or next((name for name in table.columns if name.startswith(INDEX)), texts[0] if len(texts) == 1 else None)
+    values = table if ids is None else table.drop(ids)
+    for column in values:
+        if not (column.dtype.is_numeric() or column.dtype == pl.Boolean) or column.null_count():
+            raise ScoresError(
+                f"Column {column.name!r} of {where} is not full of numbers; a table of scores is caption_id and then a "
+                "column of numbers for each clip."
+            )
+    numbered = _is_numbered(values.columns)
+    if ids is None and not numbered:
+        raise ScoresError(
+            f"{where} has no column caption_id; it has: {', '.join(table.columns[:10]) or 'none'}; name its rows by "
+            "that, or by its index, or give the numbers alone, rows and columns in the corpus's order."
+        )
+    if ids is None:
+        return values.to_numpy()
+    return Scores(values.to_numpy(), _text_column(where, table, ids).to_list(), values.columns)
+
+
+def _is_numbered(names: Sequence[str]) -> bool:
+    """Whether columns have the names that libraries give them where nobody has: 0, 1, 2, or column_0, column_1."""
+    return any(list(names) == [f"{word}{place}" for place in range(len(names))] for word in ("", "column_"))
+
+
+def by_ids(where: str, scores: Scores, corpus: Corpus, notice: Notice) -> Scores:
+    """Return the scores, turned where their ids say that a video is a row; each id known and there once."""
+    captions, clips = (dict.fromkeys(ids).keys() for ids in (corpus.captions["caption_id"], corpus.clips["clip_id"]))
+    rows, columns = set(scores.caption_ids), set(scores.video_ids)
+    ahead, back = rows <= captions and columns <= clips, rows <= clips and columns <= captions
+    if ahead and back:
+        notice(
+            "The ids are those of captions and of clips alike, so the names are taken at their word: a caption a row, "
+            "a clip a column."
+        )
+    elif back:
+        notice("There is a video a row, as the ids say; it is turned.")
+        scores = Scores(scores.values.T, scores.video_ids, scores.caption_ids, scores.about)
+    for ids, known, what in ((scores.caption_ids, captions, "caption"), (scores.video_ids, clips, "clip")):
+        seen: set[str] = set()
+        for one in ids:
+            if one not in known:
+                raise ScoresError(
+                    f"{where} names {one!r}, which is no {what} of the corpus; its first is "
+                    f"{next(iter(known), None)!r} (column {what}_id); {WHAT_WAS_SCORED}."
+                )
+            if one in seen:
+                raise ScoresError(f"{where} names the {what} {one!r} twice; every id is there once.")
+            seen.add(one)
+    return scores
+
+
+def in_order(where: str, values: NDArray[Any], corpus: Corpus, whole: Corpus, notice: Notice) -> Scores:
+    """Return the scores of a corpus, or of the whole one that it is of, whichever has as many captions and clips."""
+    if values.shape == (whole.captions.height, whole.clips.height):
+        corpus = whole
+    captions, clips = corpus.captions["caption_id"].to_list(), corpus.clips["clip_id"].to_list()
+    if values.shape != (len(captions), len(clips)):
+        turned = values.shape == (len(clips), len(captions))
+        raise ScoresError(
+            f"{where} is {' x '.join(f'{one:,}' for one in values.shape)}, but the corpus has {len(captions):,} "
+            f"captions and {len(clips):,} clips (a caption a row, a clip a column)"
+            + (
+                ": it lies the other way round, so give its transpose."
+                if turned
+                else "; give it the corpus, or the split, that it is of, or with its ids: Scores(values, caption_ids, "
+                "video_ids)."
+            )
+        )
+    notice("The table names no ids: its rows and columns are taken for the corpus's captions and clips in their order.")
+    return Scores(values, captions, clips)
+
+
+def served(scores: ScoreBlocks, notice: Notice) -> tuple[Direction, ...]:
+    """Return the directions that scores serve: lists with gaps only that of the queries that they belong to."""
+    if not isinstance(scores, ListedScores) or scores.about.complete:
+        return ("t2v", "v2t")
+    other = "v2t" if scores.queries == "t2v" else "t2v"
+    notice(f"The lists are for {scores.queries} only, so {other} is left out; --direction or settings ask for it.")
+    return (scores.queries,)
+
+
+def tell_of_gaps(lists: ListedScores, notice: Notice) -> None:
+    """Say how much is not listed: it is not retrieved, and its rank is the mean of the places that are left."""
+    if lists.about.complete:
+        return
+    places, ids, what = (
+        (lists.rows, lists.caption_ids, "captions")
+        if lists.queries == "t2v"
+        else (lists.columns, lists.video_ids, "videos")
+    )
+    without = len(ids) - len(np.unique(places))
+    share = len(lists.values) / max(1, len(lists.caption_ids) * len(lists.video_ids))
+    notice(
+        f"The scores list {share:.1%} of all pairs; the others were not retrieved: no hit and no gain, and a rank "
+        "behind what is listed."
+        + (f" {without:,} of {len(ids):,} {what} have no list and count as having found nothing." if without else "")
+    )
+
+
+_LINE = r"^\s*(?<query>\S+)\s+\S+\s+(?<item>\S+)\s+\S+\s+(?<score>\S+)\s+(?<tag>\S+)\s*$"
+JUDGED = r"^\s*(?<query>\S+)\s+\S+\s+(?<item>\S+)\s+(?<grade>[-+]?\d+(?:\.\d*)?)\s*$"
+TAG = "evenreel"
+READABLE = "Scores are read from .npz, .npy, .parquet, .csv, .tsv, .txt and TREC runs."
+
+
+def read_run(
+    path: Path, corpus: Corpus | None, *, partial: bool = False, queries: Direction | None = None
+) -> ListedScores:
+    """Read the scores of a TREC run, also compressed as `.gz`; its ranks are ignored, the scores make the order.
+
+    What the scores use is taken from tags that `write_run` has written.
+    """
+    wanted = f"six words of a run, which are query, Q0, item, rank, score and tag. {READABLE}"
+    listing = words_of(path, _LINE, "a run", wanted)
+    listing = listing.with_columns(pl.col("score").cast(pl.Float64, strict=False))
+    found = make_listed(listing, corpus, lambda number: f"Line {number} of {path}", partial=partial, queries=queries)
+    return replace(found, uses=_uses_of(listing["tag"].unique(maintain_order=True)))
+
+
+def words_of(path: Path, form: str, what: str, wanted: str) -> pl.DataFrame:
+    """Read the lines of a file but for comments, each with its number, in the parts of a regular expression."""
+    try:
+        lines = pl.read_lines(path, row_index_name="number", row_index_offset=1)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ScoresError(f"{path} cannot be read as {what} ({error}). {READABLE}") from error
+    lines = lines.with_columns(pl.col("line").str.strip_prefix("\ufeff"))
+    lines = lines.filter(~pl.col("line").str.contains(r"^\s*(#|$)"))
+    if lines.height == 0:
+        raise ScoresError(f"{path} has no line; {what} has one for each pair.")
+    found = lines.select("number", pl.col("line").str.extract_groups(form)).unnest("line")
+    for row in found["query"].is_null().arg_true():
+        raise ScoresError(f"Line {found['number'][row]} of {path} has not the {wanted}")
+    return found
+
+
+def _uses_of(tags: Iterable[str]) -> tuple[str, ...]:
+    """What the tags that `_tag_of` made say, each once; a hyphen within a word comes back as a space."""
+    written = [tag.removeprefix(f"{TAG}-") for tag in tags if tag.startswith(f"{TAG}-")]
+    return tuple(dict.fromkeys(one.replace("-", " ") for words in written for one in words.split("+")))
+
+
+_HEAD = "mteb_model_meta"
+
+
+def read_predictions(
+    path: Path,
+    corpus: Corpus | None,
+    *,
+    split: str | None = None,
+    subset: str | None = None,
+    partial: bool = False,
+    queries: Direction | None = None,
+) -> ListedScores:
+    """Read predictions of MTEB as scores; pairs that are not listed score minus infinity."""
+    document = read_document(path)
+    if "scores" in document and "task_name" in document:
+        raise ScoresError(
+            f"{path} is a result file of MTEB, which holds figures alone; give the predictions that "
+            "mteb.evaluate(prediction_folder=...) writes as TASK_predictions.json."
+        )
+    listed = _part(path, document, split, subset)
+    rows = [(query, item, score) for query, items in listed.items() for item, score in _items(path, query, items)]
+    listing = pl.DataFrame(rows, schema={"query": pl.String, "item": pl.String, "score": pl.Float64}, orient="row")
+    return make_listed(
+        listing.with_row_index("number", 1),
+        corpus,
+        lambda number: f"Pair {number} of {path}",
+        partial=partial,
+        queries=queries,
+    )
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """Read a file of MTEB, which is a table of names in JSON."""
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ScoresError(f"{path} cannot be read as JSON ({error}); give a file that MTEB wrote.") from error
+    if not isinstance(document, dict):
+        raise ScoresError(f"{path} holds no table of names; give a file that MTEB wrote.")
+    return document
+
+
+def _part(path: Path, document: dict[str, Any], split: str | None, subset: str | None) -> dict[str, Any]:
+    """The one part of a split and a subset: items by query."""
+    parts = {
+        f"{one}/{each}": listed
+        for one, splits in document.items()
+        if one != _HEAD and isinstance(splits, dict)
+        for each, listed in splits.items()
+        if isinstance(listed, dict)
+    }
+    there = ", ".join(sorted(parts)) or "none"
+    fitting = [
+        name for name in parts if subset in (None, name.rpartition("/")[0]) and split in (None, name.rpartition("/")[2])
+    ]
+    if not fitting:
+        asked = f"{subset or 'any subset'}/{split or 'any split'}"
+        raise ScoresError(f"{path} has no predictions of {asked}; it has: {there}.")
+    if len(fitting) > 1:
+        raise ScoresError(
+            f"{path} has predictions of several parts ({there}); load one with "
+            "evenreel.integrations.mteb.load_predictions(path, corpus, split, subset)."
+        )
+    found: dict[str, Any] = parts[fitting[0]]
+    if not any(found.values()):
+        raise ScoresError(f"{path} lists nothing for {fitting[0]}; run the task again.")
+    return found
+
+
+def _items(path: Path, query: str, items: Any) -> list[tuple[str, float]]:
+    try:
+        return [(item, float(score)) for item, score in items.items()]
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ScoresError(
+            f"{path} has no table of numbers for the query {query!r}; give predictions that MTEB wrote."
+        ) from error
+
 
 _Reader = Callable[..., Scores | ListedScores | NDArray[Any]]
 
@@ -281,3 +865,85 @@ def check_matrix(path: Path, values: NDArray[Any]) -> None:
 
 def _reason(error: Exception) -> str:
     return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+
+
+def cut_to(
+    part: Corpus, scores: Scores | ListedScores, whole: Corpus, path: Path, notice: Callable[[str], object]
+) -> Scores | ListedScores:
+    """Select the scores of a part of a corpus; captions and clips of other parts are left out.
+
+    Adjacent rows and columns, as those of a split mostly are, are not copied from a memory-mapped table.
+    """
+    rows = _places(scores.caption_ids, part.captions["caption_id"])
+    columns = _places(scores.video_ids, part.clips["clip_id"])
+    captions, clips = len(scores.caption_ids) - len(rows), len(scores.video_ids) - len(columns)
+    if not captions and not clips:
+        return scores
+    if not len(rows) or not len(columns):
+        raise ScoresError(_of_another_part(path, scores, whole, "captions" if not len(rows) else "clips"))
+    notice(_left_out(captions, clips, scores.about.uses))
+    return _cut_lists(scores, rows, columns) if isinstance(scores, ListedScores) else _cut_table(scores, rows, columns)
+
+
+def _places(ids: Sequence[str], kept: pl.Series) -> Indices:
+    """Where those that are kept are among the ids, ascending."""
+    return np.flatnonzero(pl.Series(ids, dtype=pl.String).is_in(kept.implode()).to_numpy())
+
+
+def _cut_table(scores: Scores, rows: Indices, columns: Indices) -> Scores:
+    values = scores.values[_together(rows)][:, _together(columns)]
+    return Scores(values, _chosen(scores.caption_ids, rows), _chosen(scores.video_ids, columns), scores.about)
+
+
+def _cut_lists(scores: ListedScores, rows: Indices, columns: Indices) -> ListedScores:
+    row, column = (
+        _new_places(kept, len(ids))[listed]
+        for kept, ids, listed in (
+            (rows, scores.caption_ids, scores.rows),
+            (columns, scores.video_ids, scores.columns),
+        )
+    )
+    kept = (row >= 0) & (column >= 0)
+    return replace(
+        scores,
+        rows=row[kept],
+        columns=column[kept],
+        values=scores.values[kept],
+        caption_ids=_chosen(scores.caption_ids, rows),
+        video_ids=_chosen(scores.video_ids, columns),
+    )
+
+
+def _together(places: Indices) -> slice | Indices:
+    """The places as a slice where they have no gap, so that numpy makes a view."""
+    first, last = int(places[0]), int(places[-1])
+    return slice(first, last + 1) if last - first + 1 == len(places) else places
+
+
+def _new_places(kept: Indices, size: int) -> Indices:
+    """(size,) the place of each one among those that are kept, -1 for the others."""
+    found = np.full(size, -1, dtype=np.int64)
+    found[kept] = np.arange(len(kept))
+    return found
+
+
+def _chosen(ids: Sequence[str], places: Indices) -> list[str]:
+    return [ids[place] for place in places]
+
+
+def _left_out(captions: int, clips: int, uses: tuple[str, ...]) -> str:
+    others = " and ".join(count(one, word) for one, word in ((captions, "caption"), (clips, "clip")) if one)
+    known = " What they use was of the whole gallery, so better score the part alone." if uses else ""
+    return f"The file also has scores of {others} of other parts of the corpus, which are left out.{known}"
+
+
+def _of_another_part(path: Path, scores: Scores | ListedScores, whole: Corpus, what: str) -> str:
+    """The sentence for scores of which nothing is left, with the splits that they are of."""
+    if what == "clips":
+        clips = scores.video_ids
+    else:
+        asked = pl.col("caption_id").is_in(pl.Series(scores.caption_ids, dtype=pl.String).implode())
+        clips = whole.captions.filter(asked)["clip_id"].to_list()
+    splits = splits_of(whole, clips)
+    of = f"its {what} are of {' and '.join(map(repr, splits))}" if splits else f"its {what} are of other parts"
+    return f"{path} has no scores of {what} of the part that is asked for: {of}; choose that, or score this part."

@@ -19,8 +19,8 @@ from evenreel.audits.settings import AuditSettings
 from evenreel.config import RERANK_DEPTH
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import DirectionResult, EvaluationSettings, Interval, evaluate, parse_metrics
-from evenreel.evaluation.blocks import aligned
-from evenreel.evaluation.two_stage import TwoStage, shortlists
+from evenreel.evaluation.fusion import TwoStage, shortlists
+from evenreel.evaluation.ranking import aligned
 from evenreel.matchers import build_matcher
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.mean_pool import MeanPool

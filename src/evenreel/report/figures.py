@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenreel.errors import UsageError
-from evenreel.evaluation.intervals import figure_interval
+from evenreel.evaluation.intervals import Interval, figure_interval
+from evenreel.evaluation.measure import DirectionResult
 from evenreel.evaluation.metrics import parse_metric
-from evenreel.evaluation.results import DirectionResult, Interval
 from evenreel.report.result import AuditTable, Effect
 
 if TYPE_CHECKING:
@@ -392,7 +392,8 @@ def _line(name: str, line: Line, number: int, in_legend: bool) -> list[go.Scatte
     colour, shares = COLOURS[number % len(COLOURS)], [share for share, _ in line]
     figures = [one for _, one in line]
     drawn = go.Scatter(
-        x=shares, y=[_finite(one.value) for one in figures], mode="lines+markers" if len(line) > 1 else "markers",
+        x=shares, y=[_finite(one.value) for one in figures],
+        mode="markers" if len(line) == 1 else "lines+markers" if len(line) <= 50 else "lines",
         line={"color": colour, "dash": DASHES[number % len(DASHES)]},
         marker={"size": 8, "color": colour, "symbol": SYMBOLS[number % len(SYMBOLS)]},
         name=plain(name), legendgroup=name, showlegend=in_legend, customdata=[_hover_words(one) for one in figures],

@@ -7,20 +7,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from importlib.resources import files
-from itertools import takewhile
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Literal
 
 from evenreel.errors import UsageError
+from evenreel.evaluation.intervals import Interval
+from evenreel.evaluation.metrics import parse_metric
 from evenreel.files import output_file, printable
 from evenreel.provenance import Provenance, provenance_of
-from evenreel.report.result import DASH, AuditResult, AuditTable, Effect, cell, cells, effect_interval, verdict
+from evenreel.report.result import DASH, AuditResult, AuditTable, Effect, cell, effect_interval, verdict
 from evenreel.report.words import merge_sentences, p_value, percent
 from evenreel.types import Shown
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+
+MOST_ROWS = 200
+"""Rows of a result's table on the page: it is read by people, and JSON has them all."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +85,16 @@ class Chart(Shown):
     title: str = ""
 
 
+Part = Text | Table | AuditTable | Chart
+"""What stands in a section; of a long table of a result the first `MOST_ROWS` rows."""
+
+
 @dataclass(frozen=True, eq=False)
 class Section(Shown):
     """Section of a page: a heading with the parts below it."""
 
     title: str
-    parts: Sequence[Text | Table | Chart]
+    parts: Sequence[Part]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,13 +151,19 @@ def _origin(made: Provenance) -> str:
     return "\n".join(["<footer>", "<h2>Where this is from</h2>", *(_part(part, []) for part in parts), "</footer>"])
 
 
-def _part(part: Text | Table | Chart, charts: list[str]) -> str:
+def _part(part: Part, charts: list[str]) -> str:
     """One part as HTML; a chart's data go to `charts`, to be drawn at the end."""
     if isinstance(part, Text):
         tag = "pre" if part.kind == "code" else "p"
         return f'<{tag} class="{part.kind}">{escape(part.words)}</{tag}>'
     if isinstance(part, Table):
         return _table(part)
+    if isinstance(part, AuditTable):
+        rows = replace(part, rows=part.rows[:MOST_ROWS]).texts()
+        more = f"The first {MOST_ROWS:,} of {len(part.rows):,} rows; --json has them all."
+        notes = (part.note, more if len(part.rows) > MOST_ROWS else "")
+        shown = _table(Table(part.columns, rows, "", part.title, part.words))
+        return "\n".join([shown, *(_part(Text(note, "note"), charts) for note in notes if note)])
     name = f"chart-{len(charts)}"
     # Plotly writes "<" as \u003c in its JSON, so that no word in it can end the element.
     data = part.figure.to_json()
@@ -198,10 +213,6 @@ def _file(name: str) -> str:
     return files("evenreel.report").joinpath(name).read_text(encoding="utf-8")
 
 
-MOST_ROWS = 200
-"""Rows of a table on the page: it is read by people, and JSON has them all."""
-
-
 def audit_page(results: Sequence[AuditResult], notices: Sequence[str] = ()) -> Page:
     """Make one page of the results of one or several audits of one or several systems."""
     if not results:
@@ -243,7 +254,7 @@ def _comparison(results: Sequence[AuditResult]) -> Iterator[Section]:
     """
     from evenreel.report.figures import effect_intervals
 
-    parts: list[Text | Table | Chart] = []
+    parts: list[Part] = []
     alone: list[AuditResult] = []
     for name in dict.fromkeys((one.name, one.effect.name) for one in results):
         own = [one for one in results if (one.name, one.effect.name) == name]
@@ -274,32 +285,13 @@ def _p(effect: Effect) -> str:
 
 
 def _section(result: AuditResult, *, alone: bool) -> Section:
-    parts: list[Text | Table | Chart] = [] if alone else [Text(result.sentence)]
+    parts: list[Part] = [] if alone else [Text(result.sentence)]
     for figure in result.figures:
         parts.append(Chart(figure.draw(), figure.title))
         parts += [Text(figure.note, "note")] if figure.note else []
-    for table in result.tables:
-        parts.append(_result_table(table))
-        parts += [Text(note, "note") for note in (table.note, _left_out(table)) if note]
+    parts += result.tables
     title = f"{result.system}: {result.title}" if result.system else result.title
     return Section("What was found" if alone else title, parts)
-
-
-def _result_table(table: AuditTable) -> Table:
-    rows = cells(replace(table, rows=table.rows[:MOST_ROWS]))
-    return Table(table.columns, rows, title=table.title, left=words_columns(table))
-
-
-def words_columns(table: AuditTable) -> int:
-    """Return the number of leftmost columns of a table that hold words; at least 1."""
-    columns = [[row[place] for row in table.rows] for place in range(len(table.columns))]
-    words = takewhile(lambda column: all(isinstance(value, str) for value in column), columns)
-    return max(1, len(list(words)))
-
-
-def _left_out(table: AuditTable) -> str:
-    more = len(table.rows) - MOST_ROWS
-    return f"The first {MOST_ROWS:,} of {len(table.rows):,} rows; --json has them all." if more > 0 else ""
 
 
 def _method(results: Sequence[AuditResult]) -> Iterator[Text]:
@@ -312,3 +304,40 @@ def _method(results: Sequence[AuditResult]) -> Iterator[Text]:
             yield Text(f"{result.title}:", "note")
         yield from (Text(words) for words in new)
         said.update(new)
+
+
+# Training ------------------------------------------------------------------------------------------------------------
+
+_CURVES = (
+    ("loss/", "Loss of the latest batch, by its terms", "loss"),
+    ("bias/kl", "Divergence of a word's bias from the prior", "nats"),
+    ("bias/active_units", "Numbers of the bias that vary over words", "numbers"),
+    ("bias/sigma", "Deviation of the bias, 1 in the prior", "deviation"),
+    ("rate/", "Rates by group of parameters", "rate"),
+    ("logit_scale", "Factor on the similarities in the loss", "factor"),
+)
+
+
+def training_page(name: str, lead: str, curves: Mapping[str, Sequence[tuple[float, float]]], recipe: str) -> Page:
+    """Make the page of a training run: curves over steps by their names, recalls and ranks apart, and its recipe."""
+    from evenreel.report.figures import Line, Panel, sweep
+
+    def lines(prefix: str) -> dict[str, Line]:
+        chosen = {key: curve for key, curve in curves.items() if key.startswith(prefix)}
+        return {
+            key.removeprefix(prefix) or key: [(step, Interval(value)) for step, value in curve]
+            for key, curve in chosen.items()
+        }
+
+    scales: dict[str, dict[str, Line]] = {}
+    for figure, line in lines("validation/").items():
+        metric = parse_metric(figure.split()[0])
+        scale = (
+            "sum of three, %" if metric.name == "Rsum" else "%" if metric.higher_is_better else "rank, less is better"
+        )
+        scales.setdefault(scale, {})[figure] = line
+    panels = [Panel(", ".join(dict.fromkeys(one.split()[0] for one in own)), unit, own) for unit, own in scales.items()]
+    charts = [("On the validation split", panels)] if panels else []
+    charts += [(title, [Panel("", unit, chosen)]) for prefix, title, unit in _CURVES if (chosen := lines(prefix))]
+    sections = [Section(title, [Chart(sweep(parts, "step"))]) for title, parts in charts]
+    return Page(f"Training of {name}", lead, [*sections, Section("Recipe", [Text(recipe, "code")])])

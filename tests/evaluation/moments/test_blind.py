@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 from evenreel.corpus import FORMATS, select
-from evenreel.evaluation.moments import MomentSettings, blind_predictions, evaluate_moments, moment_truth
-from evenreel.evaluation.moments.blind import best_positions, whole_clips
+from evenreel.evaluation.moments import (
+    MomentSettings,
+    best_positions,
+    blind_predictions,
+    evaluate_moments,
+    moment_truth,
+    whole_clips,
+)
 from tests.evaluation.moments.test_measured import truth_of
 
 

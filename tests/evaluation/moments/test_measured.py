@@ -18,14 +18,17 @@ from evenreel.evaluation.moments import (
     MomentPredictions,
     MomentSettings,
     MomentTruth,
+    average_precision,
     clips_alone,
+    compare_moments,
     evaluate_moments,
+    found_windows,
     load_predictions,
     moment_truth,
+    overlaps,
+    parse_moment_metric,
+    rated_precision,
 )
-from evenreel.evaluation.moments.compared import compare_moments
-from evenreel.evaluation.moments.settings import parse_moment_metric
-from evenreel.evaluation.moments.windows import average_precision, found_windows, overlaps, rated_precision
 
 
 def truth_of(*windows: Sequence[Sequence[float]], agreeing: int = 0) -> MomentTruth:

@@ -21,7 +21,7 @@ from evenreel.corpus.actions import actions_of
 from evenreel.debias.length import Ensemble
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import evaluate, parse_metrics
-from evenreel.evaluation.settings import EvaluationSettings
+from evenreel.evaluation.metrics import EvaluationSettings
 from evenreel.papers import STUDIES, run_study
 from evenreel.papers.engine.material import with_streams
 from evenreel.papers.engine.trainings import learning_of, splits_of

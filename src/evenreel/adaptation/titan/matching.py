@@ -22,7 +22,7 @@ from scipy.stats import rankdata
 
 from evenreel.arrays import Indices
 from evenreel.errors import ScoresError, UsageError
-from evenreel.evaluation.transport import potentials
+from evenreel.evaluation.rescoring import potentials
 
 Match = Literal["one_way", "rank_sum", "mutual_nn", "hungarian", "sinkhorn"]
 Table = NDArray[np.float64]

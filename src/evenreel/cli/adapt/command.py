@@ -91,7 +91,7 @@ def _adapted(
 def _check_places(checkpoint: str, files: AdaptFiles) -> None:
     """Refuse, before anything is learned, places that nothing can be written to."""
     from evenreel.checkpoint.saving import check_free
-    from evenreel.cli.evaluate.files import check_place
+    from evenreel.cli.evaluate.command import check_place
 
     if files.out is not None:
         check_free(files.out)

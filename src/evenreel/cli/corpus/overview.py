@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.evaluate.files import check_place
+from evenreel.cli.evaluate.command import check_place
 from evenreel.cli.options import CorpusClips, JsonOption, from_settings, media_limits
 from evenreel.cli.progress import share_bar
 from evenreel.cli.show_library import console, list_aside, print_json, safe

@@ -10,7 +10,7 @@ import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.elements.sources import PhraseSources, mined, phrase_encoder, read_captions
-from evenreel.cli.evaluate.files import check_place
+from evenreel.cli.evaluate.command import check_place
 from evenreel.cli.options import MOST, DeviceOption, JsonOption, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.config import OptionForm

@@ -1,29 +1,399 @@
-"""`evenreel evaluate`: options in, evaluations and a comparison out; what is printed is in `show`."""
+"""`evenreel evaluate`: options in, evaluations, a comparison and files out; what is printed is in `show`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from evenreel.cli.evaluate.files import EvaluationFiles, system_names, write_for_hub, write_per_query, write_ranked
-from evenreel.cli.evaluate.moments import MomentsJob
 from evenreel.cli.options import MOST, JsonOption, from_settings
 from evenreel.cli.progress import share_bar
-from evenreel.errors import UsageError
+from evenreel.errors import OutputError, UsageError
+from evenreel.evaluation.metrics import RescoringSettings
 from evenreel.progress import Progress
 from evenreel.provenance import provenance_of
 
 if TYPE_CHECKING:
-    from evenreel.cli.evaluate.correction import Correction
-    from evenreel.evaluation import Comparison, Evaluation, EvaluationSettings, RelevanceName
+    from evenreel.evaluation import Comparison, Evaluation, RelevanceLike, RelevanceName
     from evenreel.evaluation.answers import Judgements, Truth
-    from evenreel.evaluation.settings import Direction
-    from evenreel.evaluation.side_by_side import SideBySide
-    from evenreel.types import Corpus, ScoreBlocks
+    from evenreel.evaluation.comparison import SideBySide
+    from evenreel.evaluation.metrics import Direction, EvaluationSettings
+    from evenreel.evaluation.moments import MomentEvaluation, MomentPredictions, MomentSettings, MomentTruth
+    from evenreel.evaluation.rescoring import Bank, Rescoring
+    from evenreel.types import Corpus, ScoreBlocks, Scores
+
+
+@dataclass(frozen=True)
+class EvaluationFiles:
+    """Files that `evenreel evaluate` writes; None for one that is not asked for.
+
+    Attributes:
+        html: also write a page with figures to this file.
+        per_query: also write a row a query, csv or parquet.
+        save_run: also write the best 1,000 of the first SCORES as a TREC run, of the first direction.
+        save_qrels: also write what is relevant as TREC judgements; degrees of relevance become grades of 0 to 100.
+        save_scores: also write the corrected scores of the first SCORES, of the first direction (.npz): for --rescore.
+        latex: also write all systems side by side, as a table of LaTeX.
+        markdown: also write all systems side by side, as a table of Markdown.
+        csv: also write all systems side by side, a row a system, direction and metric (.csv or .parquet).
+        eval_results: also write the figures of the first SCORES as a file for `.eval_results/` of a model on the hub
+            (.yaml).
+        model_card: also write the figures of the first SCORES for a model card (.md): its `model-index` and a table.
+        dataset_id: id on the hub of the dataset that was measured, owner/name; for the last two.
+    """
+
+    html: Path | None = None
+    per_query: Path | None = None
+    save_run: Path | None = None
+    save_qrels: Path | None = None
+    save_scores: Path | None = None
+    latex: Path | None = None
+    markdown: Path | None = None
+    csv: Path | None = None
+    eval_results: Path | None = None
+    model_card: Path | None = None
+    dataset_id: str = ""
+
+    @property
+    def all(self) -> list[Path]:
+        """Files that are asked for."""
+        return [path for path in vars(self).values() if isinstance(path, Path)]
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether a file has all systems side by side."""
+        return bool(self.latex or self.markdown or self.csv)
+
+    def check(self, read: Iterable[Path]) -> None:
+        """Check that every file can be written, before hours are spent on what belongs in it."""
+        self._check_hub()
+        asked = self.all
+        places, taken = [path.resolve() for path in asked], {path.resolve() for path in read}
+        if len(set(places)) < len(places):
+            raise UsageError("Two of the files to write are one; give each a name of its own.")
+        for path, place in zip(asked, places, strict=True):
+            if place in taken:
+                raise UsageError(f"{path} is one of the files to read; give what is written another name.")
+        for option, rows in (("--per-query", self.per_query), ("--csv", self.csv)):
+            if rows and rows.suffix.lower() not in (".csv", ".parquet"):
+                raise UsageError(f"{rows} ends neither in .csv nor in .parquet; {option} writes those two.")
+        if self.save_scores and self.save_scores.suffix != ".npz":
+            raise UsageError(f"{self.save_scores} does not end in .npz, which says what the scores use; name it so.")
+        for path in asked:
+            check_place(path)
+
+    def _check_hub(self) -> None:
+        from evenreel.report.evaluation import HubDataset
+
+        for_hub = self.eval_results or self.model_card
+        if for_hub and not self.dataset_id:
+            raise UsageError(f"{for_hub} says which dataset was measured; name it with --dataset-id owner/name.")
+        if self.dataset_id and not for_hub:
+            raise UsageError(
+                "--dataset-id belongs to --eval-results or --model-card; name one of them, or leave it out."
+            )
+        if self.dataset_id:
+            HubDataset(self.dataset_id)
+
+
+def system_names(paths: Sequence[Path]) -> dict[str, Path]:
+    """Return the files of scores by their names, or by their whole paths where two have one name."""
+    short = [path.name for path in paths]
+    long = [str(path) for path in paths]
+    if len(set(long)) < len(long):
+        raise UsageError(f"{max(long, key=long.count)} is named twice; compare different files.")
+    return dict(zip(short if len(set(short)) == len(short) else long, paths, strict=True))
+
+
+def check_place(path: Path) -> None:
+    """Check that a file can be written; folders that it lies in are made."""
+    why = "it is a folder" if path.is_dir() else ""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+    if why:
+        raise OutputError(f"{path} cannot be written ({why}); choose another place.")
+
+
+def write_for_hub(files: EvaluationFiles, path: Path, evaluation: Evaluation, split: str | None) -> None:
+    """Write the figures of one system for the hub, each form where `files` says so."""
+    from evenreel.files import output_file
+    from evenreel.report.evaluation import HubDataset, eval_results, model_card
+
+    if not files.dataset_id:
+        return
+    dataset = HubDataset(files.dataset_id, split or "")
+    if files.eval_results:
+        with output_file(files.eval_results) as part:
+            part.write_text(eval_results(evaluation, dataset), encoding="utf-8")
+    if files.model_card:
+        with output_file(files.model_card) as part:
+            part.write_text(model_card(path.stem, evaluation, dataset), encoding="utf-8")
+
+
+def write_ranked(
+    files: EvaluationFiles, scores: ScoreBlocks, corpus: Corpus, relevance: RelevanceLike, direction: Direction
+) -> None:
+    """Write scores of one direction, as a TREC run or whole, and what is relevant in it, each where `files` says so."""
+    from evenreel.evaluation import save_scores
+    from evenreel.evaluation.answers import relevance_of
+    from evenreel.evaluation.ranking import CheckedScores
+    from evenreel.evaluation.saving import write_qrels, write_run
+
+    if files.save_run:
+        write_run(scores, files.save_run, direction=direction)
+    if files.save_scores:
+        save_scores(scores, files.save_scores)
+    if files.save_qrels:
+        judged = relevance_of(relevance, corpus, CheckedScores(scores))
+        write_qrels(judged, scores.caption_ids, scores.video_ids, files.save_qrels, direction=direction)
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A correction of all scores before they are measured.
+
+    Attributes:
+        rescore: correct all scores first: `dsl`, `dsl-double`, `inverted`, `csls`, `sinkhorn`, `hub-memory`; with a
+            bank: `qb-norm`, `nnn`, `sinkhorn-bank`, `dbsn`.
+        bank: scores of other captions with the same clips, npz or npy: corrects what captions find.
+        video_bank: scores of the same captions with other clips, npz or npy: corrects what videos find.
+        bank_pairs: scores of other captions with other clips, those of the banks, npz or npy: for `dbsn`.
+        settings: settings of the correction.
+    """
+
+    rescore: str | None = None
+    bank: Path | None = None
+    video_bank: Path | None = None
+    bank_pairs: Path | None = None
+    settings: RescoringSettings = field(default_factory=RescoringSettings)
+
+    @property
+    def banks(self) -> list[Path]:
+        """Files of banks."""
+        return [path for path in (self.bank, self.video_bank, self.bank_pairs) if path]
+
+    @property
+    def given(self) -> bool:
+        """Whether anything of a correction is asked for."""
+        return bool(self.rescore or self.banks or self.settings.given)
+
+    @property
+    def method(self) -> Rescoring:
+        """The correction that is named."""
+        from evenreel.evaluation.rescoring import RESCORINGS
+
+        if self.rescore not in RESCORINGS:
+            raise UsageError(f"{self.rescore!r} is no re-scoring; there are: {', '.join(RESCORINGS)}.")
+        return RESCORINGS[self.rescore]
+
+    def check(self, directions: Sequence[str], *, alone: bool) -> None:
+        """Check that there is such a correction with such settings, and banks if and only if it uses some."""
+        from evenreel.evaluation.scores import check_file
+
+        if self.banks and not (self.rescore and alone):
+            raise UsageError(
+                "A bank belongs to one system and one correction: use --bank with --rescore, without --against."
+            )
+        if self.rescore is None:
+            if given := list(self.settings.given):
+                raise UsageError(f"--{given[0]} is a setting of a correction; name the correction with --rescore.")
+            return
+        self.method.chosen(self.settings)
+        self._check_banks(directions)
+        for path in self.banks:
+            check_file(path)
+
+    def _check_banks(self, directions: Sequence[str]) -> None:
+        method = self.method
+        if method.needs_bank and not (self.bank or self.video_bank):
+            raise UsageError(
+                f"{method.name} needs a bank; name the scores of other captions with --bank, or of other clips with "
+                "--video-bank."
+            )
+        if self.banks and not method.needs_bank:
+            raise UsageError(f"{method.name} takes no bank; leave --bank out.")
+        if method.needs_pairs and not self.bank_pairs:
+            raise UsageError(
+                f"{method.name} needs a second bank; name the scores of other captions with other clips with "
+                "--bank-pairs."
+            )
+        if self.bank_pairs and not method.needs_pairs:
+            raise UsageError(f"{method.name} uses one bank alone; leave --bank-pairs out.")
+        if self.bank and not self.video_bank and "v2t" in directions:
+            raise UsageError(
+                f"{self.bank} is a bank of captions, which serves t2v; name one of clips with --video-bank, or leave "
+                "--direction v2t out."
+            )
+        if self.video_bank and not self.bank and "t2v" in directions:
+            raise UsageError(
+                f"{self.video_bank} is a bank of clips, which serves v2t; name one of captions with --bank, or leave "
+                "--direction t2v out."
+            )
+
+    def served(self, directions: Sequence[Direction]) -> tuple[Direction, ...]:
+        """Return those of the directions that it corrects with the banks that are given."""
+        banks = {"t2v": self.bank, "v2t": self.video_bank}
+        if found := tuple(one for one in directions if banks[one] or not self.method.needs_bank):
+            return found
+        raise UsageError(
+            f"The scores serve {directions[0]} alone, and the bank that is given serves the other direction; name "
+            f"one with {'--bank' if directions[0] == 't2v' else '--video-bank'}."
+        )
+
+    def notices(self, scores: ScoreBlocks, directions: Sequence[Direction]) -> list[str]:
+        """List what has to be said of the figures of corrected scores: the correction, and what it is not made for."""
+        said = [f"The scores are corrected by {self.method.described(self.settings)}."]
+        if left := set(directions) - set(self.served(directions)):
+            one = left.pop()
+            bank = "captions" if one == "v2t" else "clips"
+            said.append(f"{self.method.name} is given a bank of {bank}, so {one} is left out.")
+        return said + ([sentence] if (sentence := self.method.unsuited(scores, self.settings)) else [])
+
+    def apply(self, scores: ScoreBlocks, direction: Direction, notices: list[str]) -> Scores:
+        """Correct the scores for one direction; what is noticed about the banks is added to `notices`."""
+        from evenreel.evaluation.rescoring import rescore
+
+        assert self.rescore is not None
+        bank = self._bank(scores, direction, notices)
+        pairs = self._pairs(bank, scores, direction, notices) if bank and self.bank_pairs else None
+        values, of_pairs = (None if one is None else one.values for one in (bank, pairs))
+        return rescore(self.rescore, scores, direction, values, of_pairs, self.settings)
+
+    def _bank(self, scores: ScoreBlocks, direction: Direction, notices: list[str]) -> Bank | None:
+        from evenreel.evaluation.rescoring import load_bank
+
+        path = self.bank if direction == "t2v" else self.video_bank
+        if path is None:
+            return None
+        if path.suffix.lower() == ".npy":
+            line, what = ("column", "clip") if direction == "t2v" else ("row", "caption")
+            notices.append(
+                f"{path} names no ids: its {line}s are taken for the {what}s in the order of the scores' {line}s."
+            )
+        if direction == "t2v":
+            bank = load_bank(path, scores.video_ids)
+            sentence = bank.notice(scores.caption_ids)
+        else:
+            bank = load_bank(path, caption_ids=scores.caption_ids)
+            sentence = bank.notice(scores.video_ids, "clip")
+        notices += [sentence] if sentence else []
+        return bank
+
+    def _pairs(self, bank: Bank, scores: ScoreBlocks, direction: Direction, notices: list[str]) -> Bank:
+        from evenreel.evaluation.rescoring import load_bank
+
+        path = self.bank_pairs
+        assert path is not None
+        line, ids = ("row", bank.caption_ids) if direction == "t2v" else ("column", bank.video_ids)
+        pairs = load_bank(path, caption_ids=ids) if direction == "t2v" else load_bank(path, video_ids=ids)
+        if ids is None or path.suffix.lower() == ".npy":
+            notices.append(f"The {line}s of {path} are taken for those of the bank, in their order: one names no ids.")
+        items, gallery, what = (
+            (pairs.video_ids, scores.video_ids, "clip")
+            if direction == "t2v"
+            else (pairs.caption_ids, scores.caption_ids, "caption")
+        )
+        if own := set(items or ()).intersection(gallery):
+            notices.append(
+                f"{path} has scores of {len(own):,} {what}s of the gallery, {min(own)!r} for example, which then count "
+                f"twice; give a bank of other {what}s."
+            )
+        return pairs
+
+
+TRAIN = "train"
+
+
+@dataclass(frozen=True)
+class MomentsJob:
+    """Evaluation of predicted windows in time, as `evenreel evaluate --moments` is asked for it.
+
+    Attributes:
+        metrics: words of metrics; empty for those that the corpus has an answer to.
+        settings: settings of an evaluation, of which `partial` and `confidence` count here.
+        files: files to write; only `per_query` can be.
+        of_rankings: whether options were given that serve rankings of whole clips alone.
+    """
+
+    metrics: tuple[str, ...]
+    settings: EvaluationSettings
+    files: EvaluationFiles
+    of_rankings: bool
+
+    def run(self, paths: Sequence[Path], corpus: Path, split: str | None, as_json: bool) -> None:
+        """Measure every system and both guesses, and print or write what is found."""
+        from evenreel.cli.evaluate.show import show_moments, write_moments
+        from evenreel.corpus import load_corpus, select
+        from evenreel.evaluation.moments import MomentSettings, compare_moments, load_predictions, moment_truth
+        from evenreel.provenance import provenance_of
+
+        self._check(paths)
+        partial, confidence = self.settings.partial, self.settings.confidence
+        settings = MomentSettings(self.metrics, partial=partial, confidence=confidence)
+        whole = load_corpus(corpus)
+        truth = moment_truth(whole if split is None else select(whole, split=split))
+        predicted = {name: load_predictions(path) for name, path in system_names(paths).items()}
+        found = measured(predicted, truth, learned_of(whole, split), settings)
+        compared = compare_moments({name: found[name] for name in predicted}, confidence)
+        made = provenance_of({"scores": paths, "corpus": corpus}) if as_json else None
+        show_moments(found, compared, made)
+        if self.files.per_query:
+            write_moments(self.files.per_query, found)
+
+    def _check(self, paths: Sequence[Path]) -> None:
+        from evenreel.evaluation.metrics import EvaluationSettings
+
+        plain = EvaluationSettings(partial=self.settings.partial, confidence=self.settings.confidence)
+        others = replace(self.files, per_query=None) != EvaluationFiles()
+        if self.of_rankings or others or self.settings != plain:
+            raise UsageError(
+                "--moments measures windows in time: beside it there are --corpus, --split, --against, --metric, "
+                "--partial, --confidence, --per-query and --json."
+            )
+        self.files.check(paths)
+
+
+def learned_of(corpus: Corpus, split: str | None) -> MomentTruth | None:
+    """Return the true windows of the training split; None where it has none, or is among what is measured."""
+    from evenreel.corpus import select
+    from evenreel.evaluation.moments import has_windows, moment_truth
+
+    if split in (None, TRAIN) or TRAIN not in corpus.clips["split"]:
+        return None
+    part = select(corpus, split=TRAIN)
+    return moment_truth(part) if has_windows(part) else None
+
+
+def measured(
+    predicted: Mapping[str, MomentPredictions],
+    truth: MomentTruth,
+    learned: MomentTruth | None,
+    settings: MomentSettings,
+) -> dict[str, MomentEvaluation]:
+    """Evaluate systems, and beside them two guesses that look at no video, by the metrics of windows alone.
+
+    Where systems searched all clips, what each finds by naming whole clips stands in place of the guesses.
+    """
+    from evenreel.evaluation.moments import blind_predictions, clips_alone, evaluate_moments, parse_moment_metric
+
+    found = {name: evaluate_moments(one, truth, settings) for name, one in predicted.items()}
+    words = tuple(word for word in next(iter(found.values())).summary if not parse_moment_metric(word).of_highlights)
+    if words:
+        plain = replace(settings, metrics=words)
+        searched = {name: one for name, one in predicted.items() if one.clips}
+        named = {f"{name}, the whole of its clips": clips_alone(one, truth) for name, one in searched.items()}
+        guesses = named or blind_predictions(truth, learned)
+        found |= {name: replace(evaluate_moments(one, truth, plain), notices=()) for name, one in guesses.items()}
+    return found
+
 
 TUNING = "Settings of --rescore, those of its authors where left out"
 
@@ -82,10 +452,7 @@ class MeasureChoice:
 def evaluate(
     systems: ScoredSystems = from_settings(ScoredSystems),
     choice: MeasureChoice = from_settings(MeasureChoice),
-    correction: Correction = from_settings(
-        "evenreel.cli.evaluate.correction:Correction",
-        settings=from_settings("evenreel.evaluation.rescoring.settings:RescoringSettings", panel=TUNING),
-    ),
+    correction: Correction = from_settings(Correction, settings=from_settings(RescoringSettings, panel=TUNING)),
     settings: EvaluationSettings = from_settings(
         "evenreel.evaluation:EvaluationSettings",
         leave_out=("metrics", "directions", "band_bytes", "threads"),
@@ -94,7 +461,7 @@ def evaluate(
     as_json: JsonOption = False,
 ) -> None:
     """Measure scores of any system: recall, ranks, nDCG, mAP with intervals, and paired tests against others."""
-    from evenreel.cli.evaluate.show import show_evaluation, write_side_by_side
+    from evenreel.cli.evaluate.show import show_evaluation, write_per_query, write_side_by_side
     from evenreel.report import evaluation_page, write_page
 
     if choice.moments:
@@ -129,7 +496,7 @@ def evaluate(
         if not as_json:
             typer.echo(f"The page with figures: {files.html}")
     if together:
-        write_side_by_side(files, together)
+        write_side_by_side(together, files.latex, files.markdown, files.csv)
     write_for_hub(files, systems.files[0], next(iter(evaluations.values())), systems.split)
     if files.per_query:
         write_per_query(files.per_query, evaluations)
@@ -204,7 +571,7 @@ def _together(
     evaluations: Mapping[str, Evaluation], settings: EvaluationSettings, choice: MeasureChoice, files: EvaluationFiles
 ) -> SideBySide | None:
     """All systems in one table, if it is asked for."""
-    from evenreel.evaluation.side_by_side import side_by_side
+    from evenreel.evaluation.comparison import side_by_side
 
     if not (choice.side_by_side or choice.mean or files.side_by_side):
         return None
@@ -227,7 +594,7 @@ class _Job:
 
     def evaluate(self, path: Path) -> Evaluation:
         """Figures of one file, with what was noticed while it was read."""
-        from evenreel.evaluation.fitted import served
+        from evenreel.evaluation.scores import served
 
         notices: list[str] = []
         scores = self._load(path, notices.append)
@@ -267,7 +634,7 @@ class _Job:
 
     def _corrected(self, scores: ScoreBlocks, directions: tuple[Direction, ...], progress: Progress) -> Evaluation:
         """A correction is for one direction, so each is evaluated with its own."""
-        from evenreel.evaluation.rescoring.columns import dense
+        from evenreel.evaluation.rescoring import dense
 
         scores = dense(scores)  # read once, for what is looked at and for each direction
         notices = self.correction.notices(scores, directions)

@@ -1,29 +1,650 @@
-"""`evenreel score`: a matcher and the features of a corpus in, scores for `evenreel evaluate` and `audit` out."""
+"""`evenreel score`: a matcher, words on screen or a library's search in, scores for `evenreel evaluate` out."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import shlex
+import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
 from evenreel.cli import EXIT_SET_ASIDE
-from evenreel.cli.evaluate.files import check_place
-from evenreel.cli.options import JsonOption, from_settings
+from evenreel.cli.evaluate.command import check_place
+from evenreel.cli.options import MOST, MOST_SEED, JsonOption, from_settings
 from evenreel.cli.progress import share_bar
-from evenreel.cli.score.levels import SourceLevelling
-from evenreel.cli.score.library import asks_library, score_library
-from evenreel.cli.score.probes import Probe
-from evenreel.cli.score.reading import CaptionReading
-from evenreel.cli.score.show import Scored, check_name, check_table, show_scored
-from evenreel.cli.score.word_probe import WordProbe
-from evenreel.cli.score.words import WordOptions, asks_words, score_words
-from evenreel.errors import UsageError
+from evenreel.cli.show_library import WITHOUT, console, list_aside, print_json, safe
+from evenreel.config import OptionForm
+from evenreel.edits.settings import FrameOrder, OneFrame, OrderStage
+from evenreel.errors import CorpusError, FeaturesError, OutputError, UsageError
+from evenreel.progress import Progress
+from evenreel.wording import count
 
 if TYPE_CHECKING:
-    from evenreel.types import Corpus
+    from evenreel.checkpoint import CorpusFeatures, Pretrained
+    from evenreel.features import SetAside
+    from evenreel.features.on_screen import Signs
+    from evenreel.features.settings import Words
+    from evenreel.features.word_changes import WordChanges
+    from evenreel.language.bm25 import Bm25Scores, By
+    from evenreel.matchers import Matcher
+    from evenreel.types import Corpus, ScoreBlocks, Scores, VideoFeatures
+
+
+LARGE_BYTES = 2**30
+SCORE_BYTES = 4
+MANY = 10
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Contents of a file of scores.
+
+    Attributes:
+        captions: number of captions.
+        clips: number of clips.
+        set_aside: clips that were left out, with the reasons.
+        notices: sentences on what a reader should know.
+        uses: what went into the scores, see `evenreel.types.ScoreNotes.uses`.
+        use: words before each of `uses` where it is shown.
+    """
+
+    captions: int
+    clips: int
+    set_aside: tuple[SetAside, ...] = ()
+    notices: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    use: str = "the matcher was trained with"
+
+
+def check_name(out: Path) -> None:
+    """Check that scores can be saved as a file of this name.
+
+    Raises:
+        UsageError: its name ends neither in `.npz` nor in `.npy`.
+    """
+    if out.suffix not in (".npz", ".npy"):
+        raise UsageError(f"{out} ends neither in .npz nor in .npy; give --out one of these names.")
+
+
+def check_table(out: Path, scored: Scored) -> None:
+    """Check, before hours are spent, that a table can be written, and say how large a large one will be.
+
+    Raises:
+        OutputError: the disk has no room for it.
+        UsageError: its file names no ids, and some clips are left out.
+    """
+    if out.suffix == ".npy" and scored.set_aside:
+        raise UsageError(
+            f"The features leave {count(len(scored.set_aside), 'clip')} out that had been skipped, and an .npy does "
+            "not say which clips it is about; give --out a name that ends in .npz."
+        )
+    needed, free = SCORE_BYTES * scored.captions * scored.clips, shutil.disk_usage(out.parent).free
+    size = f"The scores of {scored.captions:,} captions and {scored.clips:,} clips take {needed / 2**30:.1f} GiB"
+    if needed > free:
+        raise OutputError(f"{size}, and {out.parent} has {free / 2**30:.1f} GiB left; choose another place.")
+    if needed > LARGE_BYTES:
+        typer.echo(f"{size} in {out}.", err=True)
+
+
+def show_scored(out: Path, scored: Scored, as_json: bool) -> None:
+    """Print what was written: captions, clips, what the scores use, and clips that were left out."""
+    aside = scored.set_aside
+    if as_json:
+        result = {"scores": out, "captions": scored.captions, "clips": scored.clips}
+        print_json(result | {"notices": scored.notices, "uses": scored.uses, "set_aside": aside})
+        return
+    terminal = console()
+    written = f"Scored {count(scored.captions, 'caption')} with {count(scored.clips, 'clip')} each into"
+    terminal.print(f"{written} {safe(out)}.")
+    for use in scored.uses:
+        terminal.print(f"  [yellow]{scored.use} {safe(use)}[/]: its scores say so, wherever they are shown")
+    for notice in scored.notices:
+        terminal.print(f"  note: {safe(notice)}")
+    list_aside(aside, WITHOUT, ": evaluate with --partial.", MANY)
+    if len(aside) > MANY:
+        terminal.print(f"  and {len(aside) - MANY:,} more (--json lists them all)")
+
+
+Which = Literal["all", "generated"]
+
+SOME = 64
+"""Captions and clips that tell whether a matcher sees the order of frames."""
+
+BLIND = (
+    "the matcher gives the same scores whatever the order of frames, so that this says nothing of what is due to motion"
+)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Changes of the frames of clips before they are scored; by default none.
+
+    Attributes:
+        order: how the frames of each clip are given to the matcher: original, random or reversed.
+        stage: `sampled`: move the frames that are taken; `video`: move all frames first, and take then.
+        frames: take so many frames of each clip, in the middle of equal parts; None for all.
+        rule: take frames of the features by this rule, as `evenreel features --rule` has it; None for that in training.
+        one: keep one frame of each clip: middle, first or random.
+        which: `all` or `generated`: whose frames are moved.
+        seed: seed of what is random.
+    """
+
+    order: Annotated[FrameOrder, OptionForm("--frame-order")] = "original"
+    stage: Annotated[OrderStage, OptionForm("--order-stage")] = "sampled"
+    frames: Annotated[int | None, OptionForm(least=1, most=MOST)] = None
+    rule: str | None = None
+    one: Annotated[OneFrame | None, OptionForm("--single-frame")] = None
+    which: Annotated[Which, OptionForm("--probe")] = "all"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for option, word, known in (
+            ("--frame-order", self.order, ("original", "random", "reversed")),
+            ("--order-stage", self.stage, ("sampled", "video")),
+            ("--single-frame", self.one, (None, "middle", "first", "random")),
+            ("--probe", self.which, ("all", "generated")),
+        ):
+            if word not in known:
+                raise UsageError(f"{option} is {word!r}; it must be {', '.join(filter(None, known))}.")
+
+    def check(self, out: Path) -> None:
+        """Check, before anything is loaded, that the options go together.
+
+        Raises:
+            UsageError: an option is given without the one that it needs, or with one that leaves it nothing to do, or
+                the file for the scores is an .npy, which cannot say what was done.
+        """
+        for wrong, sentence in (
+            (
+                self.one and (self.moves or self.frames),
+                "--single-frame leaves nothing to move or to take; give it alone",
+            ),
+            (self.which == "generated" and not self.moves, "--probe says whose frames --frame-order moves; give both"),
+            (self.stage == "video" and not self.moves, "--order-stage says when --frame-order moves frames; give both"),
+            (self.stage == "video" and not self.frames, "--order-stage video needs --frames, how many are taken then"),
+            (self.rule and not self.frames, "--rule needs --frames, how many of its frames the matcher is given"),
+            (self.uses and out.suffix == ".npy", "an .npy cannot say what was done to frames; let --out end in .npz"),
+        ):
+            if wrong:
+                raise UsageError(f"{sentence[0].upper()}{sentence[1:]}.")
+
+    @property
+    def moves(self) -> bool:
+        """Whether frames change places."""
+        return self.order != "original"
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """Notes for scores of changed frames, see `evenreel.types.ScoreNotes.uses`."""
+        seed = f" (seed {self.seed})"
+        if self.one:
+            return (f"the {self.one} frame of each clip alone{seed if self.one == 'random' else ''}",)
+        if not self.moves:
+            return ()
+        whose = "frames of generated clips" if self.which == "generated" else "frames"
+        late = f", moved before {self.frames} were taken" if self.stage == "video" else ""
+        return (f"{whose} in {self.order} order{seed if self.order == 'random' else ''}{late}",)
+
+    def load(
+        self,
+        pretrained: Pretrained,
+        features: Path,
+        corpus: Corpus,
+        progress: Progress,
+        pretrained_features: Path | None = None,
+    ) -> CorpusFeatures:
+        """Load the features of a corpus for a matcher, and change their frames.
+
+        Arguments are those of `evenreel.checkpoint.load_features_for`.
+
+        Raises:
+            CorpusError: frames of generated clips are to be moved, and there is none.
+            FeaturesError: see `evenreel.checkpoint.load_features_for`; or there are none by the probe's rule.
+        """
+        from evenreel.checkpoint import load_features_for
+
+        loaded = load_features_for(
+            self._asking(pretrained, features), features, corpus, progress, pretrained_features=pretrained_features
+        )
+        changed = replace(loaded, videos=self._changed(loaded.videos, corpus))
+        return replace(changed, notices=(*loaded.notices, *self._notices(pretrained, changed)))
+
+    def _asking(self, pretrained: Pretrained, features: Path) -> Pretrained:
+        """The matcher as if it had been trained on the features that are wanted."""
+        from evenreel.features import read_manifest
+        from evenreel.media import parse_rule
+
+        if self.frames is None:
+            return pretrained
+        inputs = replace(pretrained.about.inputs, frames=None)
+        if self.rule is None:
+            return replace(pretrained, about=replace(pretrained.about, inputs=inputs))
+        rule = str(parse_rule(self.rule))
+        about = replace(pretrained.about, inputs=replace(inputs, rule=rule))
+        if rule not in {made.rule for made in read_manifest(features).sets}:
+            command = f"{about.features_command} --out {shlex.quote(str(features))}"
+            raise FeaturesError(f"{features} holds no frames by '{rule}'; add them with `{command}`.")
+        return replace(pretrained, about=about)
+
+    def _changed(self, videos: VideoFeatures, corpus: Corpus) -> VideoFeatures:
+        from evenreel.corpus.counterparts import groups_of
+        from evenreel.edits.frame_order import reordered, single_frame
+
+        if self.one:
+            return single_frame(videos, self.one, seed=self.seed)
+        only = None if self.which == "all" else groups_of(corpus)
+        if only is not None and not only:
+            raise CorpusError("No clip of the corpus is generated; say so in its column source, or leave --probe out.")
+        return reordered(videos, self.order, stage=self.stage, take=self.frames, seed=self.seed, only=only)
+
+    def _notices(self, pretrained: Pretrained, loaded: CorpusFeatures) -> list[str]:
+        most = pretrained.about.inputs.frames
+        notices = [f"scored with {use}" for use in self.uses]
+        if self.frames:
+            notices.append(f"{self.frames} frames are taken of a clip that has more")
+        if self.frames and most and self.frames > most:
+            notices.append(f"the matcher was trained on {most} frames at most")
+        if self.moves and not _sees_order(pretrained.matcher, loaded):
+            notices.append(BLIND)
+        return notices
+
+
+def _sees_order(matcher: Matcher, loaded: CorpusFeatures) -> bool:
+    import numpy as np
+
+    from evenreel.adaptation.stream import taken
+    from evenreel.edits.frame_order import sees_order
+    from evenreel.matchers.scoring import matcher_scores
+
+    texts = taken(loaded.texts, np.arange(min(SOME, len(loaded.texts.ids))))
+    some = loaded.videos.taken(slice(SOME))
+    return sees_order(lambda videos: matcher_scores(matcher, texts, videos).score_all().values, some)
+
+
+_UNITS = ("word", "window", "clip")
+Share = Annotated[float | None, typer.Option(min=0, max=1)]
+
+
+@dataclass(frozen=True)
+class WordProbe:
+    """Changes of on-screen words in place of those in training; see `WordChanges`.
+
+    Attributes:
+        ocr_ratio: keep this share of the words on screen, 0 to 1; None for that in training.
+        words_unit: what is kept or left out as one: word, window or clip; None for that in training, or word.
+        char_errors: misread this share of the characters of words on screen, 0 to 1; None for that in training.
+        words_seed: seed of which words are kept and which characters misread; None for that in training, or 0.
+    """
+
+    ocr_ratio: Share = None
+    words_unit: str | None = None
+    char_errors: Share = None
+    words_seed: Annotated[int | None, typer.Option(min=0, max=MOST_SEED)] = None
+
+    def __post_init__(self) -> None:
+        if self.words_unit not in (None, *_UNITS):
+            raise UsageError(f"--words-unit is {self.words_unit!r}; it must be {', '.join(_UNITS)}.")
+
+    def changes(self, trained: WordChanges | None) -> WordChanges | None:
+        """Return the changes of words for a matcher that was trained with others; None for no changes.
+
+        Raises:
+            UsageError: an option is given that says nothing without another one.
+        """
+        from evenreel.features.word_changes import WordChanges
+
+        asked = {
+            "ratio": self.ocr_ratio, "char_errors": self.char_errors, "seed": self.words_seed, "unit": self.words_unit,
+        }  # fmt: skip
+        given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+        if not given:
+            return trained
+        changes = replace(trained or WordChanges(), **given)
+        if not changes.words_differ and (self.words_seed is not None or self.words_unit is not None):
+            raise UsageError(
+                "--words-seed and --words-unit say which words --ocr-ratio and --char-errors change; give one of these."
+            )
+        return changes
+
+    def asking(self, pretrained: Pretrained, out: Path) -> Pretrained:
+        """Return the matcher as if it had been trained with these changes.
+
+        Raises:
+            UsageError: it reads no words on screen; the file for the scores cannot say what was done; or an option says
+                nothing.
+        """
+        inputs = pretrained.about.inputs
+        if inputs.windows is None and self != WordProbe():
+            raise UsageError(
+                "The matcher reads no words on screen, so there are none to change: leave --ocr-ratio, --char-errors, "
+                "--words-seed and --words-unit out."
+            )
+        changes = self.changes(inputs.word_changes)
+        if changes is not None and changes.uses and out.suffix == ".npy":
+            raise UsageError(f"An .npy cannot say that scores are with {changes}; let --out end in .npz.")
+        about = replace(pretrained.about, inputs=replace(inputs, word_changes=changes))
+        return replace(pretrained, about=about)
+
+    def notices(self, pretrained: Pretrained) -> tuple[str, ...]:
+        """List sentences on how words are changed, and that the matcher was trained with other changes."""
+        from evenreel.features.word_changes import WordChanges
+
+        trained = pretrained.about.inputs.word_changes or WordChanges()
+        changes = self.changes(trained) or trained
+        told = [f"scored with {use}" for use in changes.uses]
+        if trained.words_differ and changes != trained:
+            told.append(f"the matcher was made for {trained}")
+        return tuple(told)
+
+
+_PARTS = ("content", "bias")
+
+
+@dataclass(frozen=True)
+class CaptionReading:
+    """Parts that captions are encoded by, of a matcher that splits them in content and bias (BiMa, section 3.3).
+
+    Attributes:
+        reading: what captions are encoded by, of a matcher with both (BiMa, table 5): content or bias.
+        alpha: add this share of the bias to the content (BiMa, figure 4).
+        draws: the mean of so many draws of the bias; 0 for its mean.
+        draws_seed: seed of these draws.
+    """
+
+    reading: str = "content"
+    alpha: Annotated[float, typer.Option(min=-1000, max=1000)] = 0.0
+    draws: Annotated[int, typer.Option(min=0, max=MOST)] = 0
+    draws_seed: Annotated[int, typer.Option(min=0, max=MOST_SEED)] = 0
+
+    def __post_init__(self) -> None:
+        if self.reading not in _PARTS:
+            raise UsageError(f"--reading is {self.reading!r}; it must be {' or '.join(_PARTS)}.")
+        if self.reading == "bias" and self.alpha:
+            raise UsageError("--alpha adds bias to content, and --reading bias has the bias alone; give one of them.")
+        if not self._has_bias and (self.draws or self.draws_seed):
+            raise UsageError("--draws and --draws-seed draw the bias; give --reading bias or --alpha with them.")
+        if self.draws_seed and not self.draws:
+            raise UsageError("--draws-seed is of --draws, and none are drawn; say how many.")
+
+    @property
+    def _has_bias(self) -> bool:
+        return self.reading == "bias" or self.alpha != 0
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """Notes for scores of captions that are read so, see `evenreel.types.ScoreNotes.uses`."""
+        if not self._has_bias:
+            return ()
+        drawn = f"the mean of {self.draws} draws (seed {self.draws_seed})" if self.draws else "its mean"
+        if self.reading == "bias":
+            return (f"the bias of captions in place of their content, {drawn}",)
+        return (f"the content of captions and {self.alpha:g} times their bias, {drawn}",)
+
+    def check(self, out: Path) -> None:
+        """Refuse a file of scores that cannot say what captions were read by.
+
+        Raises:
+            UsageError: it is an .npy, and captions are read by their bias.
+        """
+        if self.uses and out.suffix == ".npy":
+            raise UsageError("An .npy cannot say what captions were read by; let --out end in .npz.")
+
+    def read(self, pretrained: Pretrained) -> AbstractContextManager[None]:
+        """Return a context in which the matcher encodes captions by these parts of them.
+
+        Raises:
+            UsageError: it has no bias of captions.
+        """
+        if not self._has_bias:
+            return nullcontext()
+        from evenreel.checkpoint.architecture import module
+        from evenreel.matchers.bima.matcher import Bima, Reading, captions_read
+
+        network = module(pretrained.matcher)
+        if not any(isinstance(part, Bima) and part.bias is not None for part in network.modules()):
+            raise UsageError(
+                "The matcher has no bias of captions to read: --reading, --alpha and --draws are for bima."
+            )
+        part = cast("Literal['content', 'bias']", self.reading)
+        return captions_read(network, Reading(part, self.alpha, self.draws, self.draws_seed))
+
+
+@dataclass(frozen=True)
+class SourceLevelling:
+    """Held-out split by which scores of generated clips are lowered (`evenreel.debias.source.level`).
+
+    Attributes:
+        level_sources: held-out split, such as val: score the clips of each generator lower by as much as its right
+            answers score above those of real clips there; None for scores as they are.
+        recognise_sources: split whose clips say what made them, such as train: tell it of the clips that are scored by
+            their mean frames instead of the corpus; None to take it from the corpus.
+    """
+
+    level_sources: str | None = None
+    recognise_sources: str | None = None
+
+    def check(self, out: Path) -> None:
+        """Refuse a file of scores that cannot say that they are levelled, and sources that nothing is levelled by.
+
+        Raises:
+            UsageError: the file is an .npy, or no split is named to learn levels from.
+        """
+        if self.recognise_sources and not self.level_sources:
+            raise UsageError(
+                "--recognise-sources tells whose scores are lowered; name a held-out split by --level-sources."
+            )
+        if self.level_sources and out.suffix == ".npy":
+            raise UsageError("An .npy cannot say that its scores are levelled; let --out end in .npz.")
+
+    def apply(
+        self,
+        scores: ScoreBlocks,
+        videos: VideoFeatures,
+        *,
+        corpus: Corpus,
+        pretrained: Pretrained,
+        load: Callable[[Corpus], CorpusFeatures],
+    ) -> ScoreBlocks:
+        """Level scores, or return them unchanged where no split is named.
+
+        Raises:
+            CorpusError: the corpus has no such split.
+            UsageError: a split has too few clips of a source, see `evenreel.debias.source.level`.
+        """
+        if self.level_sources is None:
+            return scores
+        from evenreel.corpus import select
+        from evenreel.corpus.counterparts import sources_of
+        from evenreel.debias.source.level import levelled, recognised_sources, source_levels
+        from evenreel.features.scene_elements import clip_means
+        from evenreel.matchers.scoring import matcher_scores
+
+        held, sources = select(corpus, split=self.level_sources), sources_of(corpus)
+        loaded = load(held)
+        levels = source_levels(matcher_scores(pretrained.matcher, loaded.texts, loaded.videos), held, sources)
+        if self.recognise_sources is not None:
+            known = load(select(corpus, split=self.recognise_sources)).videos
+            named = [sources[clip_id] for clip_id in known.ids]
+            found = recognised_sources(clip_means(known), named, clip_means(videos))
+            sources = dict(zip(videos.ids, found, strict=True))
+        return levelled(scores, levels, sources)
+
+
+CATALOG = "catalog.sqlite"
+MISSING = "the library does not have its file"
+
+
+def asks_library(checkpoint: str) -> bool:
+    """Check whether the name of a checkpoint is the folder of a library."""
+    return (Path(checkpoint) / CATALOG).is_file()
+
+
+def score_library(library: str, corpus: Corpus, out: Path, device: str) -> Scored:
+    """Score captions by where a library's search puts each clip, and write the scores.
+
+    Raises:
+        CorpusError: the library has none of the clips' files, or it is not clear which are whose.
+        EncoderError: the model of the library cannot be loaded.
+        LibraryError: the library is damaged.
+        OutputError: the file cannot be written.
+        UsageError: the file cannot say what the scores use.
+    """
+    from evenreel.cli.score.search_scores import search_scores
+    from evenreel.evaluation import save_scores
+    from evenreel.features import SetAside
+    from evenreel.library import open_library
+
+    if out.suffix == ".npy":
+        raise UsageError("A search uses word counts of the library, which an .npy cannot say; let --out end in .npz.")
+    with open_library(library, device=device) as opened, share_bar("searching") as progress:
+        found = search_scores(opened, corpus, progress)
+    paths = dict(corpus.clips.select("clip_id", "path").iter_rows())
+    aside = tuple(SetAside(clip, paths[clip] or "", "unreadable", MISSING) for clip in found.missing)
+    scores, uses = found.scores, found.scores.about.uses
+    scored = Scored(len(scores.caption_ids), len(scores.video_ids), aside, (), uses, "words are weighed by")
+    check_table(out, scored)
+    with share_bar("writing") as progress:
+        save_scores(scores, out, progress)
+    return scored
+
+
+BM25, WINDOWS = "bm25", "windows"
+_BY = ("words", "trigrams")
+
+
+@dataclass(frozen=True)
+class WordOptions:
+    """Options of `evenreel score` that are about words.
+
+    Attributes:
+        words: words on screen that bm25 and windows look for: corpus or ocr; None for those of the last run.
+        by: what bm25 compares: words, or trigrams, which survive misread letters and are the way for scripts without
+            spaces, such as Chinese; None for words.
+        rule: sampling rule of the features, as `evenreel features --rule` has it; None for the last run's.
+        probe: changes of the words.
+    """
+
+    words: str | None = None
+    by: str | None = None
+    rule: str | None = None
+    probe: WordProbe = field(default_factory=WordProbe)
+
+    def __post_init__(self) -> None:
+        for option, word, known in (("--words", self.words, ("corpus", "ocr")), ("--by", self.by, _BY)):
+            if word not in (None, *known):
+                raise UsageError(f"{option} is {word!r}; it must be {' or '.join(known)}.")
+
+    def check(self, checkpoint: str, change: Probe, pretrained_features: Path | None, device: str) -> None:
+        """Refuse options of words for a matcher, and those of frames and models for words.
+
+        Raises:
+            UsageError: an option of the other kind is given.
+        """
+        if not asks_words(checkpoint):
+            if self.words or self.by:
+                raise UsageError(
+                    "--words is for bm25 and windows, --by for bm25; a matcher reads what it was trained on."
+                )
+        elif pretrained_features or replace(change, rule=None, seed=0) != Probe():
+            raise UsageError(
+                f"{checkpoint} reads the words on screen and no frame; leave the options about frames out."
+            )
+        elif change.seed:
+            raise UsageError(
+                f"--seed draws frames, and {checkpoint} reads none; --words-seed says which words are kept or misread."
+            )
+        elif device != "auto":
+            raise UsageError(f"{checkpoint} has no model that could run on a device; leave --device out.")
+        elif checkpoint == WINDOWS and self.by:
+            raise UsageError("--by says what bm25 compares; windows compares features of words, so leave it out.")
+        elif checkpoint == BM25 and self.probe.words_unit == "window":
+            raise UsageError(
+                "bm25 reads the words of whole clips and knows no windows; let --words-unit be word or clip."
+            )
+
+
+def asks_words(checkpoint: str) -> bool:
+    """Check whether the name of a checkpoint means bm25 or windows, and no folder is called so."""
+    return checkpoint in (BM25, WINDOWS) and not Path(checkpoint).exists()
+
+
+def score_words(name: str, corpus: Corpus, features: Path, out: Path, options: WordOptions) -> Scored:
+    """Score captions by what is written in clips, and write the scores.
+
+    Args:
+        name: `bm25`, or `windows`: the word of a caption and the window of a clip that are most alike.
+        corpus: captions and clips to score.
+        features: folder of their features.
+        out: file for the scores.
+        options: words that are looked for, and how they are compared.
+
+    Raises:
+        FeaturesError: nobody read what is written in the clips; a clip has no features; a file is damaged.
+        OutputError: the file cannot be written.
+        UsageError: the file cannot say what the scores use, or which clips it is about; no clip has text.
+    """
+    from evenreel.evaluation import save_scores
+    from evenreel.features.word_changes import WordChanges
+
+    if out.suffix == ".npy":
+        use = "word counts" if name == BM25 else "scores of other clips"
+        raise UsageError(f"{name} uses {use} of the gallery, which an .npy cannot say; let --out end in .npz.")
+    changes = options.probe.changes(None) or WordChanges()
+    score = _by_bm25 if name == BM25 else _by_windows
+    scores, scored = score(corpus, features, options, changes)
+    check_table(out, scored)
+    with share_bar("scoring") as progress:
+        save_scores(replace(scores, about=scores.about.using(*changes.uses)), out, progress)
+    return scored
+
+
+def _by_bm25(corpus: Corpus, features: Path, options: WordOptions, changes: WordChanges) -> tuple[Bm25Scores, Scored]:
+    from evenreel.features import find_clips
+    from evenreel.features.on_screen import sign_texts
+    from evenreel.language.bm25 import bm25_scores
+
+    clips = find_clips(features, corpus, rule=options.rule, words=cast("Words | None", options.words))
+    signs, aside = sign_texts(clips, changes)
+    captions = dict(corpus.captions.select("caption_id", "text").iter_rows())
+    scores = bm25_scores(captions, signs, by=cast("By", options.by or "words"))
+    notices, uses = tuple(_notices(scores, signs, changes)), scores.about.uses
+    return scores, Scored(len(captions), len(signs), aside, notices, uses, "words are weighed by")
+
+
+def _by_windows(corpus: Corpus, features: Path, options: WordOptions, changes: WordChanges) -> tuple[Scores, Scored]:
+    from evenreel.checkpoint.word_changes import changed_words
+    from evenreel.features import find_clips, load_text_features
+    from evenreel.similarity.windows import window_scores
+
+    clips = find_clips(features, corpus, rule=options.rule, words=cast("Words | None", options.words), windows=True)
+    videos, aside = clips.load()
+    with share_bar("reading the windows") as progress:
+        videos = changed_words(clips, videos, changes, progress)
+    scores = window_scores(load_text_features(features, corpus), videos)
+    notices = [f"scored with {use}" for use in changes.uses]
+    bare = 0 if videos.on_screen is None else int((~videos.on_screen.mask.any(1)).sum())
+    if bare:
+        notices.append(f"nothing is written in {bare:,} of {count(len(videos.ids), 'clip')}")
+    use = "clips without text are given the"
+    return scores, Scored(len(scores.caption_ids), len(videos.ids), aside, tuple(notices), scores.about.uses, use)
+
+
+def _notices(scores: Bm25Scores, signs: Signs, changes: WordChanges) -> list[str]:
+    notices = [f"scored with {use}" for use in changes.uses]
+    if bare := sum(not any(texts) for texts in signs.values()):
+        notices.append(f"nothing is written in {bare:,} of {count(len(signs), 'clip')}")
+    if silent := scores.silent:
+        notices.append(
+            f"{silent:,} of {count(len(scores.caption_ids), 'caption')} share nothing with any screen: they score 0 "
+            "with all clips, whose order is left open"
+        )
+    return notices
+
 
 CHECKPOINT_HELP = (
     "A matcher: a folder, a hub id, or mean_pool, which needs no training (zero-shot); what compares words with those "

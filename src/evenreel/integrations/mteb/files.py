@@ -7,9 +7,8 @@ from pathlib import Path
 import polars as pl
 
 from evenreel.errors import ScoresError
-from evenreel.evaluation.listed import ListedScores
-from evenreel.evaluation.predictions import read_document, read_predictions
-from evenreel.evaluation.settings import Direction
+from evenreel.evaluation.metrics import Direction
+from evenreel.evaluation.scores import ListedScores, read_document, read_predictions
 from evenreel.types import Corpus
 
 

@@ -19,8 +19,8 @@ from evenreel.checkpoint.records import ENCODER
 from evenreel.corpus import make_corpus
 from evenreel.encoders import load_encoder
 from evenreel.errors import MediaError, UsageError
-from evenreel.evaluation.settings import Direction
-from evenreel.evaluation.trec import check_numbers, query_bands
+from evenreel.evaluation.metrics import Direction
+from evenreel.evaluation.saving import check_numbers, query_bands
 from evenreel.features import FeatureSettings, compute_features
 from evenreel.features.pool import SetAside
 from evenreel.features.settings import DEFAULT_FRAMES, DEFAULT_WINDOWS

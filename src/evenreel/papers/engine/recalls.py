@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
-from evenreel.evaluation.settings import Direction
+from evenreel.evaluation.metrics import Direction
 from evenreel.types import Corpus, ScoreBlocks
 
 WAYS: dict[str, Direction] = {"T2V": "t2v", "V2T": "v2t"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
-from evenreel.evaluation.settings import Direction
+from evenreel.evaluation.metrics import Direction
 from evenreel.types import Corpus, ScoreBlocks
 
 BOTH_WAYS: dict[str, Direction] = {"V2T": "v2t", "T2V": "t2v"}

@@ -42,7 +42,7 @@ from evenreel.audits.length_charts import (
     relevance_strips,
 )
 from evenreel.errors import CorpusError
-from evenreel.evaluation.blocks import CheckedScores
+from evenreel.evaluation.ranking import CheckedScores
 from evenreel.papers.engine.answers import asked
 from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.inputs import LengthInputs, LengthRankingInputs

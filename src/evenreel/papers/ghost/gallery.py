@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from evenreel.audits.inputs import PairedScores, pair_scores
 from evenreel.evaluation import Interval
-from evenreel.evaluation.first_hit import hit_chance
 from evenreel.evaluation.intervals import over_seeds
+from evenreel.evaluation.ranking import hit_chance
 from evenreel.papers.engine.findings import Findings, effect_of, few_pairs, furthest, shown
 from evenreel.papers.engine.inputs import RankingInputs
 from evenreel.papers.engine.material import groups_in

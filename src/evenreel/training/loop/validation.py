@@ -12,8 +12,7 @@ from torch.utils.data import Dataset
 
 from evenreel.arrays import Indices
 from evenreel.evaluation.measure import evaluate
-from evenreel.evaluation.metrics import parse_metric, parse_metrics
-from evenreel.evaluation.settings import EvaluationSettings
+from evenreel.evaluation.metrics import EvaluationSettings, parse_metric, parse_metrics
 from evenreel.similarity.states import Encoded, gather_rows
 from evenreel.similarity.tiles import MatcherScores, evaluating
 from evenreel.training.data.examples import (

@@ -1,1 +1,0 @@
-"""Shifts of videos: what corrupted clips cost a model; read `model`, `figures`, `measuring`, `page`."""
