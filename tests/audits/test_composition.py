@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.audits import AuditInputs, AuditSettings, audit, measure_composition
-from evenreel.audits.composition import Choices, Flatness, denied, kind_of, measured_choices
+from evenreel.audits.composition import Choices, Flatness, denied, measured_choices
 from evenreel.audits.edits import Perturbed
 from evenreel.errors import CorpusError
 from evenreel.language import load_tagger
 from evenreel.report import AuditResult
 from evenreel.types import Corpus, Scores
+from tests.audits.small_pairs import rows_of as rows
 from tests.audits.small_readers import CLIP_IDS, CLIPS, OWN, Table, content, corpus, heard, odd, of, said
 
 CORPUS = corpus()
@@ -27,11 +28,6 @@ SETTINGS = AuditSettings()
 def result(edited: Mapping[str, Scores], texts: Mapping[str, Corpus] | None = None) -> AuditResult:
     inputs = AuditInputs(edited=edited, edited_texts=texts or {})
     return audit("composition", of(TRUE), CORPUS, SETTINGS, inputs)[0]
-
-
-def rows(result: AuditResult, title: str) -> dict[object, tuple[object, ...]]:
-    (table,) = (table for table in result.tables if table.title.startswith(title))
-    return {row[0]: row[1:] for row in table.rows}
 
 
 def test_a_bag_of_words_is_said_to_read_nothing_and_a_reader_to_read() -> None:
@@ -82,19 +78,6 @@ def test_an_edit_without_a_caption_in_common_costs_itself_only() -> None:
     found = result({"attribute-swapped": of(heard(WORDS)), "control": other})
     assert rows(found, "Which caption")["attribute-swapped"][0] == "reads it"
     assert any(notice.startswith("'control' was not measured. The scores and") for notice in found.notices)
-
-
-KINDS = [
-    ("a red ball", "a blue ball", "colour"),
-    ("A dog chases a cat.", "A cat chases a dog.", "same words, other places"),
-    ("he goes into it", "he goes out of it", "into → out of"),
-    ("a b c d e f", "g h i j k l", "other"),
-]
-
-
-@pytest.mark.parametrize(("before", "after", "kind"), KINDS, ids=[kind for *_, kind in KINDS])
-def test_kinds(before: str, after: str, kind: str) -> None:
-    assert kind_of(before, after) == kind
 
 
 def test_the_table_of_kinds_has_the_choices_of_their_captions() -> None:

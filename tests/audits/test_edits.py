@@ -27,6 +27,7 @@ from evenreel.errors import CorpusError, ScoresError, UsageError
 from evenreel.report import AuditResult
 from evenreel.types import Corpus, Scores
 from tests.audits.small_edits import CAPTION_IDS, CLIP_IDS, CLIPS, KINDS, OWN, World, arguments, corpus, of
+from tests.audits.small_pairs import rows_of as rows
 
 CORPUS = corpus()
 SETTINGS = AuditSettings(resamples=200)
@@ -181,16 +182,6 @@ def test_what_not_all_scores_have_is_left_out_and_said() -> None:
     assert "116 captions of 58 clips, in a gallery of 59." in found.tables[0].note
 
 
-def test_what_scores_use_is_said_of_each_edit() -> None:
-    clean, wanted = settings_of(World(0.5))
-    used = {
-        "background-swapped": wanted["edited"]["background-swapped"],
-        "control": of(clean.values, ("other queries",)),
-    }
-    found = audit_visual(clean, CORPUS, **arguments(used))
-    assert "The scores of 'control' use other queries." in found.notices
-
-
 def test_what_is_wrong_is_said_in_a_sentence() -> None:
     clean, _ = settings_of(World(0.0))
     with pytest.raises(UsageError, match="There are no scores after an edit"):
@@ -242,11 +233,6 @@ def found(weight: float, *, biased: bool = False, seed: int = 1) -> AuditResult:
     return audit_textual(clean, CORPUS, **wanted)
 
 
-def rows(result: AuditResult, title: str) -> dict[object, tuple[object, ...]]:
-    (table,) = (table for table in result.tables if table.title == title)
-    return {row[0]: row[1:] for row in table.rows}
-
-
 def test_a_ranking_that_is_deaf_to_style_is_not_told() -> None:
     results = [found(0.0, seed=seed) for seed in range(1, 5)]
     assert np.mean([one.effect.value for one in results]) == pytest.approx(0, abs=0.06)
@@ -266,9 +252,9 @@ def test_a_ranking_that_hears_style_is_told_by_how_much() -> None:
 
 def test_style_alone_finds_clips_where_it_goes_with_the_content() -> None:
     apart, together = found(1.0), found(1.0, biased=True)
-    assert rows(together, "What style alone finds")["content-removed"][1] > 75  # type: ignore[operator]
+    assert rows(together, "What style alone finds")["content-removed"][1] > 75
     low, high = rows(apart, "What style alone finds")["content-removed"][1:3]
-    assert low < 55 < high + 10  # type: ignore[operator]
+    assert low < 55 < high + 10
     assert "Style alone ('content-removed') puts the clip above " in together.sentence
 
 
@@ -276,8 +262,8 @@ def test_what_style_adds_to_the_spread_among_a_clips_captions_is_taken_away() ->
     taken = rows(found(1.0), "How far the captions of a clip differ")
     assert list(taken) == ["style-removed", "style-swapped", "control"]
     before, after, share, low, _ = taken["style-removed"]
-    assert after < before and share > 30 and low > 0  # type: ignore[operator]
-    assert taken["control"][3] < 0 < taken["control"][4]  # type: ignore[operator]
+    assert after < before and share > 30 and low > 0
+    assert taken["control"][3] < 0 < taken["control"][4]
 
 
 def test_figures_of_two_clips_by_hand() -> None:

@@ -20,7 +20,7 @@ from evenreel.audits import (
 )
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, UsageError
-from evenreel.report import AuditResult, Effect
+from evenreel.report import Effect
 from evenreel.report.page import audit_page, render
 from evenreel.types import Corpus, Scores
 from tests.audits.small_lengths import (
@@ -33,6 +33,7 @@ from tests.audits.small_lengths import (
     ranking,
     training_clips,
 )
+from tests.audits.small_pairs import rows_of as rows
 
 TRAIN, MEANS = training_clips()
 CORPUS, LENGTHS = ranked_clips()
@@ -43,11 +44,6 @@ WITHOUT = SETTINGS | {"train": None}
 
 def of_seeds(lean: float, longer: float = 0.0) -> list[Effect]:
     return [measure_length(ranking(lean, longer, seed), CORPUS, **SETTINGS).effect for seed in range(3)]
-
-
-def rows(result: AuditResult, title: str) -> dict[object, tuple[object, ...]]:
-    (table,) = (table for table in result.tables if table.title == title)
-    return {row[0]: row[1:] for row in table.rows}
 
 
 def test_a_ranking_by_content_alone_has_no_lean() -> None:
@@ -83,7 +79,7 @@ def test_a_ranking_that_is_drawn_to_the_lengths_of_training_leans() -> None:
     short, long = (
         rows(found, "First clips by the length of the class in training")[name] for name in ("shortest", "longest")
     )
-    assert short[-1] < 1 < long[-1]  # type: ignore[operator]
+    assert short[-1] < 1 < long[-1]
     away = audit_length(ranking(-0.2), CORPUS, **SETTINGS)
     assert away.sentence.startswith("The ranking leans away from the lengths")
 
@@ -133,6 +129,7 @@ def test_the_excess_is_a_sum_over_clips(classes: bool) -> None:
         there = ~np.isnan(measured.data.lengths)
         excess = first.excess[first.main]
         assert first.pull[there] @ of_clips.values == pytest.approx(np.nanmean(excess))
+        assert (measured.effect.value, measured.effect.low) == (pytest.approx(np.exp(np.nanmean(excess))), None)
         assert not first.pull[~there].any()
         np.testing.assert_allclose(first.own[:, 0], excess)
 
@@ -142,12 +139,6 @@ def without_some(corpus: Corpus) -> Corpus:
     ends = [None if row % 7 == 0 else one / 25 for row, one in enumerate(corpus.clips["frame_count"])]
     clips = corpus.clips.with_columns(start_s=0.0, end_s=pl.Series(ends), frame_count=pl.lit(None, pl.Int64))
     return make_corpus(clips, corpus.captions)
-
-
-def test_the_ratio_is_that_of_geometric_means_over_captions() -> None:
-    measured = measure_length(ranking(0.3), CORPUS, **WITHOUT | {"settings": AuditSettings(0)})
-    assert measured.effect.value == pytest.approx(np.exp(measured.first.excess[3].mean()))
-    assert (measured.effect.low, measured.effect.high) == (None, None)
 
 
 def test_classes_are_compared_and_captions_get_the_means_of_theirs() -> None:

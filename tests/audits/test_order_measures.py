@@ -191,13 +191,6 @@ def test_pairs_of_one_video_count_once() -> None:
     assert together.preferred.value == alone.preferred.value
 
 
-def test_a_single_pair_has_no_others() -> None:
-    corpus = orders(1, ["v0"])
-    found = measure_order(scores_of([[1.0, 0.0]], corpus), corpus)
-    assert np.isnan(found.preferred.value)
-    assert (found.verdict, found.preferred.low) == ("none", None)
-
-
 def test_captions_of_a_few_twins_are_left_out_where_most_have_none() -> None:
     corpus = orders(5, [*both(5)[:5], "v0_reverse", "v1_reverse"])
     values = np.random.default_rng(0).normal(size=(7, 10))

@@ -18,7 +18,7 @@ from evenreel.audits.edits import AS_IS
 from evenreel.audits.overlay import OWN as ITS_CLIP
 from evenreel.audits.overlay import WRONG
 from evenreel.corpus import make_corpus
-from evenreel.errors import CorpusError, UsageError
+from evenreel.errors import CorpusError
 from evenreel.report.page import audit_page, render
 from evenreel.types import Corpus, Scores
 from tests.audits.small_edits import CAPTION_IDS, CLIP_IDS, CLIPS, OWN, Table, arguments, corpus, of
@@ -240,10 +240,6 @@ def test_what_is_wrong_is_said_in_a_sentence() -> None:
         CorpusError, match="have no column 'overlay_of' or 'voiceover_of'.*evenreel planted scene_text --edit overlay"
     ):
         audit_overlay(clean, corpus(), **asked)
-    with pytest.raises(UsageError, match="There are no scores after an edit"):
-        audit_overlay(clean, marked(), SETTINGS)
-    with pytest.raises(UsageError, match="The only scores after an edit are of the control"):
-        audit_overlay(clean, marked(), **arguments({"control": clean}))
     some = marked()
     silent = make_corpus(some.clips, some.captions.filter(pl.col("clip_id") == "v0"))
     nobody: list[int | None] = [1, *[None] * (CLIPS - 1)]

@@ -111,18 +111,6 @@ def swapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return swapped
 
 
-def test_the_sentence_the_effect_and_the_page(swapped: Path, tmp_path: Path) -> None:
-    words = ["--scores", swapped / "reads.npz", "--corpus", swapped / "corpus", "--report", tmp_path / "r.html"]
-    for edit in ("background-swapped", "entity-swapped", "control"):
-        words += ["--edited", f"{edit}={swapped}/reads{edit}.npz"]
-    done = here("audit", "visual", *words, "--resamples", "100", COLUMNS="120")
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
-    assert lines[1].startswith("The ranking hangs on what 'background-swapped' changes: with it the clip of a caption")
-    assert lines[2].startswith("movement beyond the control (background-swapped), SD: ")
-    assert lines[2].endswith(": above 0") and (tmp_path / "r.html").is_file()
-
-
 def test_each_system_has_edited_scores_in_their_order(swapped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(swapped)
     words = ["audit", "visual", "--corpus=corpus", "--scores=blind.npz", "--scores=reads.npz", "--resamples=50"]
