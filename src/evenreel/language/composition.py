@@ -112,11 +112,7 @@ class Caption:
     tokens: Tagged
 
     def replaced(self, changes: Mapping[tuple[int, int], str]) -> str:
-        """Return the caption with other texts in the places of some stretches of tokens, which do not overlap.
-
-        Args:
-            changes: new text by the stretch, its first token and one past its last.
-        """
+        """Return the caption with other texts in the places of some stretches of tokens, which do not overlap."""
         places, text = token_places(self.text, self.tokens), self.text
         for (start, stop), new in sorted(changes.items(), reverse=True):
             text = f"{text[: places[start][0]]}{new}{text[places[stop - 1][1] :]}"
@@ -273,10 +269,6 @@ _OF_THINGS = frozenset({"newness", "length"})
 def swapped_attributes(caption: Caption, random: np.random.Generator) -> str | None:
     """Exchange two attributes of one kind, or give the only one another value of its kind; None where there is none.
 
-    Args:
-        caption: the caption.
-        random: draws the value where there are several.
-
     >>> from evenreel.language.pattern import PatternTagger
     >>> def swapped(text):
     ...     return swapped_attributes(Caption(text, PatternTagger().tag([text])[0]), np.random.default_rng(0))
@@ -357,10 +349,6 @@ def _before_a_thing(tokens: Tagged, place: int) -> bool:
     return place < len(tokens) and (tokens[place].tag in OPENERS or tokens[place].part in ("noun", "adjective"))
 
 
-def _always(tokens: Tagged, start: int, stop: int) -> bool:
-    return tokens[start].text.lower() not in _OF_A_THING or _before_a_thing(tokens, stop)
-
-
 def _side(tokens: Tagged, start: int, stop: int) -> bool:
     before, after = _lemma(tokens, start - 1), _lemma(tokens, stop)
     if (tokens[start].part == "verb" and before not in words("side after")) or after in words("no side"):
@@ -390,14 +378,15 @@ def _motion(tokens: Tagged, start: int, stop: int) -> bool:
     return _before_a_thing(tokens, stop) and _thing(tokens, stop) not in words("no inside")
 
 
-def _holder(tokens: Tagged, start: int, stop: int) -> bool:
-    """Whether the noun phrase after it is of a thing that carries another."""
-    return _thing(tokens, stop) in words("holder nouns")
-
-
 _NEEDS: dict[str, Callable[[Tagged, int, int], bool]] = {
-    "always": _always, "side": _side, "order": _order, "motion": _motion, "holder": _holder
-}  # fmt: skip
+    "always": lambda tokens, start, stop: (
+        tokens[start].text.lower() not in _OF_A_THING or _before_a_thing(tokens, stop)
+    ),
+    "side": _side,
+    "order": _order,
+    "motion": _motion,
+    "holder": lambda tokens, _, stop: _thing(tokens, stop) in words("holder nouns"),  # that may carry another
+}
 """What a relation needs beside its word, by its rows in `composition.txt`."""
 
 
@@ -460,12 +449,6 @@ def absent_things(
 
     Where the own captions name a person, no person is drawn: another word may mean the same one. A word that only one
     clip's captions name is not drawn where others are left.
-
-    Args:
-        captions: Q texts, which make the draw: equal ones of equal clips get the same thing.
-        tagged: their tokens.
-        clip_ids: the clip of each (Q,).
-        seed: seed of the draw.
     """
     named: dict[str, set[str]] = defaultdict(set)
     lent: dict[str, set[str]] = defaultdict(set)
