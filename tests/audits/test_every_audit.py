@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from html import escape
+from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -191,3 +196,25 @@ def test_masked_scores_are_refused(name: str) -> None:
     masked = np.ma.MaskedArray(given.values, np.eye(PAIRS, 2 * PAIRS, dtype=bool))
     with pytest.raises(ScoresError, match="masked array with 40 of 3,200 values masked"):
         asked(name, replace(given, values=masked))
+
+
+HOME = Path(str(files("evenreel.audits")))
+PAGES = {page.stem: page.read_text(encoding="utf-8") for page in (HOME / "words").iterdir()}
+
+
+def paragraphs_read() -> Iterator[tuple[str, str, set[str]]]:
+    """Page and heading of each paragraph that the sources of audits read, and the values they give it."""
+    for path in HOME.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("paragraph", "paragraphs"):
+                words = [one.value for one in node.args if isinstance(one, ast.Constant)]
+                values = {one.arg for one in node.keywords if one.arg is not None}
+                yield from ((str(words[0]), str(heading), values) for heading in words[1:])
+
+
+def test_every_paragraph_that_is_read_is_there_with_its_values_and_no_other_is() -> None:
+    there = {}
+    for page, text in PAGES.items():
+        for heading, body in re.findall(r"^## (.*)\n\n((?:.+\n)+)", text, re.M):
+            there[page, heading] = set(re.findall(r"{(\w+)[^}]*}", body))
+    assert there == {(page, heading): values for page, heading, values in paragraphs_read()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ from evenreel.evaluation.metrics import Metric, PerQuery, parse_metrics
 # such as one a sample.
 
 Figures = NDArray[np.float64]
+Value = TypeVar("Value", float, Figures)
 
 DELTA_METRICS = parse_metrics(["R@1", "R@5", "R@10", "MedR", "MeanR"])
 """What the paper's tables have a delta of."""
@@ -47,11 +48,7 @@ MIXED_METRICS = ("R@1", "MedR", "MeanR")
 MIX_R = "MixR"
 
 
-@overload
-def relative_delta(metric: Metric, real: float, generated: float) -> float: ...
-@overload
-def relative_delta(metric: Metric, real: Figures, generated: Figures) -> Figures: ...
-def relative_delta(metric: Metric, real: float | Figures, generated: float | Figures) -> float | Figures:
+def relative_delta(metric: Metric, real: Value, generated: Value) -> Value:
     """Compute the Relative delta of a metric between real and generated clips, -200 to 200 %; above 0, real is better.
 
     It is 200 (real - generated) / (real + generated) for shares, with the opposite sign for ranks; 0 where both are 0.
@@ -64,14 +61,10 @@ def relative_delta(metric: Metric, real: float | Figures, generated: float | Fig
     total, sign = first + second, 1 if metric.higher_is_better else -1
     share = np.divide(first - second, total, out=np.zeros_like(total), where=total != 0)
     delta: Figures = 200 * sign * share + 0.0  # no minus zero
-    return delta if delta.ndim else float(delta)
+    return cast("Value", delta if delta.ndim else float(delta))
 
 
-@overload
-def location_figure(metric: Metric, figures: Mapping[str, float]) -> float: ...
-@overload
-def location_figure(metric: Metric, figures: Mapping[str, Figures]) -> Figures: ...
-def location_figure(metric: Metric, figures: Mapping[str, float] | Mapping[str, Figures]) -> float | Figures:
+def location_figure(metric: Metric, figures: Mapping[str, Value]) -> Value:
     """Compute a metric in an ideal mixed gallery in which each clip is next to its mirror, either first as often.
 
     A clip of rank r in a gallery of its own kind then has the rank 2r or 2r - 1: R@k becomes the mean of R@floor(k/2)
@@ -98,11 +91,7 @@ def location_figure(metric: Metric, figures: Mapping[str, float] | Mapping[str, 
     return (before + _figure(f"R@{upper}", figures)) / 2
 
 
-@overload
-def mix_r(deltas: Mapping[str, float]) -> float: ...
-@overload
-def mix_r(deltas: Mapping[str, Figures]) -> Figures: ...
-def mix_r(deltas: Mapping[str, float] | Mapping[str, Figures]) -> float | Figures:
+def mix_r(deltas: Mapping[str, Value]) -> Value:
     """Compute MixR, the mean of the deltas of R@1, MedR and MeanR.
 
     Raises:
@@ -115,7 +104,7 @@ def mix_r(deltas: Mapping[str, float] | Mapping[str, Figures]) -> float | Figure
     return (first + second + third) / 3
 
 
-def _figure(word: str, figures: Mapping[str, float] | Mapping[str, Figures]) -> float | Figures:
+def _figure(word: str, figures: Mapping[str, Value]) -> Value:
     if word not in figures:
         raise UsageError(f"{word} is missing; there are: {', '.join(figures) or 'none'}.")
     return figures[word]

@@ -38,60 +38,31 @@ _PANEL_PX, _PANEL_TITLE_PX = 270, 30
 
 def recall_curve(results: Mapping[str, DirectionResult], confidence: float) -> go.Figure:
     """Draw R@k over k, the chance of a right answer among the first k, with a pointwise confidence band."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure(layout=axes("k", "R@k, %", log_x=True))
-    for number, (name, result) in enumerate(results.items()):
-        colour = COLOURS[number % len(COLOURS)]
-        depths, recall, low, high = curve_points(result, confidence)
-        shown = plain(name)
-        figure.add_scatter(x=depths, y=high, mode="lines", line_width=0, showlegend=False, hoverinfo="skip")
-        figure.add_scatter(
-            x=depths, y=low, mode="lines", line_width=0, showlegend=False, hoverinfo="skip", fill="tonexty",
-            fillcolor=faded(colour),
-        )  # fmt: skip
-        figure.add_scatter(
-            x=depths, y=recall, mode="lines", line_color=colour, name=shown,
-            customdata=np.stack([low, high], axis=1),
-            hovertemplate="R@%{x} %{y:.1f}<br>%{customdata[0]:.1f} to %{customdata[1]:.1f}",
-        )  # fmt: skip
-    figure.update_yaxes(range=[0, 101])
-    return figure
+    lines = {name: curve_points(result, confidence) for name, result in results.items()}
+    figure = sweep([Panel("", "R@k, %", lines)], "k").update_xaxes(type="log", dtick=1)
+    return figure.update_traces(mode="lines").update_yaxes(range=[0, 101])
 
 
-def curve_points(
-    result: DirectionResult, confidence: float
-) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Compute the points of a recall curve: depths k, recall in percent, and the ends of its intervals.
-
-    The ends are NaN where there is one group of queries only.
-    """
+def curve_points(result: DirectionResult, confidence: float) -> Line:
+    """Compute a recall curve: depths k, and recall in percent with its interval, none for one group of queries only."""
     known = ~np.isnan(result.first_rank)
-    groups = result.groups[known]
-    depths = np.unique(np.rint(np.geomspace(1, max(result.gallery_size, 1), 60)).astype(np.int64))
-    metrics = [parse_metric(f"R@{k}") for k in depths]
+    depths = np.unique(np.rint(np.geomspace(1, max(result.gallery_size, 1), 60)).astype(np.int64)).tolist()
+    metrics, groups = [parse_metric(f"R@{k}") for k in depths], result.groups[known]
+    hits = [{str(one): result.hit_chance(k)[known]} for one, k in zip(metrics, depths, strict=True)]
     found = [
-        figure_interval(one, {str(one): result.hit_chance(k)[known]}, groups, confidence, result.gallery_size)
-        for one, k in zip(metrics, depths.tolist(), strict=True)
+        figure_interval(*both, groups, confidence, result.gallery_size) for both in zip(metrics, hits, strict=True)
     ]
-    recall, low, high = np.array([[one.value, one.low, one.high] for one in found], dtype=np.float64).T
-    return depths, recall, low, high
+    return list(zip(depths, found, strict=True))
 
 
 def rank_histogram(results: Mapping[str, DirectionResult]) -> go.Figure:
     """Draw the share of queries by the rank of their first relevant item, in bins that widen with the rank."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure(layout=axes("rank of the first relevant item", "share of queries, %"))
-    figure.update_layout(barmode="group", bargap=0.15)
-    for number, (name, result) in enumerate(results.items()):
+    bars = {}
+    for name, result in results.items():
         labels, shares = rank_shares(result)
-        figure.add_bar(
-            x=labels, y=shares, name=plain(name), marker_color=COLOURS[number % len(COLOURS)],
-            hovertemplate="rank %{x}: %{y:.1f} % of the queries",
-        )  # fmt: skip
-    figure.update_xaxes(type="category", showgrid=False)
-    return figure
+        bars[name] = dict(zip(labels, map(Interval, shares.tolist()), strict=True))
+    figure = deltas_by_group(bars, "share of queries, %")
+    return figure.update_xaxes(title={"text": "rank of the first relevant item", "standoff": 8})
 
 
 def rank_shares(result: DirectionResult) -> tuple[list[str], NDArray[Any]]:

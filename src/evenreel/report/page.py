@@ -16,7 +16,7 @@ from evenreel.evaluation.intervals import Interval
 from evenreel.evaluation.metrics import parse_metric
 from evenreel.files import output_file, printable
 from evenreel.provenance import Provenance, provenance_of
-from evenreel.report.result import DASH, AuditResult, AuditTable, Effect, cell, effect_interval, verdict
+from evenreel.report.result import DASH, AuditResult, AuditTable, cell, effect_interval, verdict
 from evenreel.report.words import merge_sentences, p_value, percent
 from evenreel.types import Shown
 
@@ -217,21 +217,23 @@ def audit_page(results: Sequence[AuditResult], notices: Sequence[str] = ()) -> P
     """Make one page of the results of one or several audits of one or several systems."""
     if not results:
         raise UsageError("There is no audit to write a page of; give at least one result.")
-    titles = list(dict.fromkeys(one.title for one in results))
-    sections = [*_notices(results, notices), *(_comparison(results) if len(results) > 1 else ())]
-    sections += [_section(one, alone=len(results) == 1) for one in results]
-    sections.append(Section("How it was calculated", list(_method(results))))
-    return Page(titles[0] if len(titles) == 1 else f"{len(titles)} audits", "\n".join(lead_lines(results)), sections)
-
-
-def lead_lines(results: Sequence[AuditResult]) -> list[str]:
-    """Return the main sentence of each result, after the system's name where there are several systems."""
-    return [f"{_whose(one, results)}{one.sentence}" for one in results]
-
-
-def _whose(result: AuditResult, results: Sequence[AuditResult]) -> str:
+    titles, alone = list(dict.fromkeys(one.title for one in results)), len(results) == 1
     several = len({one.system for one in results}) > 1
-    return f"{result.system}: " if several and result.system else ""
+    whose = {id(one): f"{one.system}: " if several and one.system else "" for one in results}
+    said = dict.fromkeys([*notices, *notices_of(results)])
+    sections = [Section("What to know first", [Text(sentence, "notice") for sentence in said])] if said else []
+    if not alone:
+        sections.append(Section("In short", [*_comparison(results, whose)]))
+    for one in results:
+        parts: list[Part] = [] if alone else [Text(one.sentence)]
+        for figure in one.figures:
+            parts.append(Chart(figure.draw(), figure.title))
+            parts += [Text(figure.note, "note")] if figure.note else []
+        title = f"{one.system}: {one.title}" if one.system else one.title
+        sections.append(Section("What was found" if alone else title, [*parts, *one.tables]))
+    sections.append(Section("How it was calculated", [*_method(results)]))
+    lead = "\n".join(f"{whose[id(one)]}{one.sentence}" for one in results)
+    return Page(titles[0] if len(titles) == 1 else f"{len(titles)} audits", lead, sections)
 
 
 def notices_of(results: Sequence[AuditResult]) -> list[str]:
@@ -242,56 +244,33 @@ def notices_of(results: Sequence[AuditResult]) -> list[str]:
     return merge_sentences(by_system)
 
 
-def _notices(results: Sequence[AuditResult], of_all: Sequence[str]) -> Iterator[Section]:
-    if said := [*of_all, *notices_of(results)]:
-        yield Section("What to know first", [Text(sentence, "notice") for sentence in dict.fromkeys(said)])
-
-
-def _comparison(results: Sequence[AuditResult]) -> Iterator[Section]:
+def _comparison(results: Sequence[AuditResult], whose: Mapping[int, str]) -> Iterator[Part]:
     """The effects beside each other: the systems in a figure and a table for each effect, what is alone in one table.
 
     The effect's name is a title, or wraps in the one column of words, since a column for it leaves no room for numbers.
     """
     from evenreel.report.figures import effect_intervals
 
-    parts: list[Part] = []
+    def table(effects: Mapping[str, AuditResult], what: str) -> Table:
+        sure = {f"{percent(one.confidence)} " for one in effects.values()}
+        columns = [what, "value", f"{sure.pop() if len(sure) == 1 else ''}interval", "p", "verdict"]
+        rows = []
+        for name, effect in ((name, one.effect) for name, one in effects.items()):
+            p = DASH if effect.p_value is None else p_value(effect.p_value)
+            ends = effect_interval(effect) or DASH
+            rows.append([name or DASH, cell(effect.value, 2), ends, p, verdict(effect)])
+        return Table(columns, rows)
+
     alone: list[AuditResult] = []
     for name in dict.fromkeys((one.name, one.effect.name) for one in results):
         own = [one for one in results if (one.name, one.effect.name) == name]
         if len({one.system for one in own}) < len(own) or len(own) == 1:
             alone += own
             continue
-        parts.append(Chart(effect_intervals({one.system: one.effect for one in own}), f"{name[1]}, by system"))
-        parts.append(_effects({one.system: one for one in own}, "system"))
+        yield Chart(effect_intervals({one.system: one.effect for one in own}), f"{name[1]}, by system")
+        yield table({one.system: one for one in own}, "system")
     if alone:
-        named = {f"{_whose(one, results)}{one.name}: {one.effect.name}": one for one in alone}
-        parts.append(_effects(named, "effect"))
-    yield Section("In short", parts)
-
-
-def _effects(results: Mapping[str, AuditResult], what: str) -> Table:
-    """An effect a row, by its name or its system's."""
-    sure = {f"{percent(one.confidence)} " for one in results.values()}
-    columns = [what, "value", f"{sure.pop() if len(sure) == 1 else ''}interval", "p", "verdict"]
-    return Table(columns, [[name or DASH, *_effect_row(one.effect)] for name, one in results.items()])
-
-
-def _effect_row(effect: Effect) -> list[str]:
-    return [cell(effect.value, 2), effect_interval(effect) or DASH, _p(effect), verdict(effect)]
-
-
-def _p(effect: Effect) -> str:
-    return DASH if effect.p_value is None else p_value(effect.p_value)
-
-
-def _section(result: AuditResult, *, alone: bool) -> Section:
-    parts: list[Part] = [] if alone else [Text(result.sentence)]
-    for figure in result.figures:
-        parts.append(Chart(figure.draw(), figure.title))
-        parts += [Text(figure.note, "note")] if figure.note else []
-    parts += result.tables
-    title = f"{result.system}: {result.title}" if result.system else result.title
-    return Section("What was found" if alone else title, parts)
+        yield table({f"{whose[id(one)]}{one.name}: {one.effect.name}": one for one in alone}, "effect")
 
 
 def _method(results: Sequence[AuditResult]) -> Iterator[Text]:
