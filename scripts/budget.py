@@ -55,7 +55,7 @@ METHODS = {
         "matchers/bima/*", "losses/variational", "matchers/wti", "similarity/interaction", "losses/contrastive",
     ),
     "frame length": (
-        "corpus/actions", "audits/length/class_lengths", "debias/strata", "debias/trimming", "debias/fusion",
+        "corpus/actions", "audits/class_lengths", "debias/strata", "debias/trimming", "debias/fusion",
         "debias/length", "training/ensemble/*", "training/recipe/sections", "losses/ranking", "matchers/hgr/*",
         "similarity/phrases",
     ),

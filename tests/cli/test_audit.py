@@ -25,8 +25,8 @@ from evenreel.evaluation.ranking import CheckedScores
 from evenreel.library import Library, open_library
 from evenreel.report import AuditTable
 from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
-from tests.audits.length.small_lengths import ranked_clips, ranking, training_clips
-from tests.audits.order.small_orders import Ranker, both, orders
+from tests.audits.small_lengths import ranked_clips, ranking, training_clips
+from tests.audits.small_orders import Ranker, both, orders
 from tests.cli.test_library_commands import here
 from tests.library.fakes import SUBJECTS, WordsEncoder, on_disk
 from tests.library.mirrored import finish_on_disk

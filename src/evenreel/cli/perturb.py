@@ -51,7 +51,7 @@ class CaptionEdit:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        from evenreel.language.composition.edits import EDITS as COMPOSED
+        from evenreel.language.composition import EDITS as COMPOSED
         from evenreel.language.style import EDITS
 
         known = (*EDITS, *COMPOSED, PARAPHRASED, CONTROL)
@@ -69,8 +69,8 @@ class CaptionEdit:
             UsageError: a pattern has no place for the caption, the table cannot be read, or there is no such tagger.
         """
         from evenreel.language import load_tagger
-        from evenreel.language.composition.edits import EDITS as COMPOSED
-        from evenreel.language.composition.edits import recomposed
+        from evenreel.language.composition import EDITS as COMPOSED
+        from evenreel.language.composition import recomposed
         from evenreel.language.style import paraphrased, restyled, toggle_marks
 
         texts = corpus.captions["text"].to_list()

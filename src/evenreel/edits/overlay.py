@@ -1,7 +1,7 @@
 """Overlay of misleading words on clips: a banner with another clip's words, or with random letters as a control.
 
 Words that are put on a picture mislead models (Goh et al. 2021, Multimodal neurons in artificial neural
-networks); `evenreel.audits.edits.overlay` says how far.
+networks); `evenreel.audits.overlay` says how far.
 """
 
 from __future__ import annotations

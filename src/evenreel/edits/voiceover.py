@@ -1,7 +1,7 @@
 """Voice-over of misleading words on clips: a voice says what describes another clip, or syllables as a control.
 
 What is said in a clip misleads a search by speech as words on a picture mislead one that reads;
-`evenreel.audits.edits.overlay` says how far.
+`evenreel.audits.overlay` says how far.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from evenreel.errors import FeaturesError, UsageError
 from evenreel.provenance import provenance_of
 
 if TYPE_CHECKING:
-    from evenreel.audits.dictionary.measures import NamedCaptions
+    from evenreel.audits.dictionary import NamedCaptions
     from evenreel.cli.elements.show import LookedAt
     from evenreel.features import FoundClips, StoredClips
     from evenreel.features.scene_elements import EmbeddedDictionary
@@ -195,7 +195,7 @@ def _kept(dictionary: SceneDictionary, encoder: Encoder | None, place: Path) -> 
 
 def _look(found: FoundClips | StoredClips, embedded: EmbeddedDictionary, count: int, place: Path) -> LookedAt:
     """The nearest phrases of every clip, kept beside the dictionary."""
-    from evenreel.audits.dictionary.measures import ChosenElements
+    from evenreel.audits.dictionary import ChosenElements
     from evenreel.cli.elements.show import LookedAt
     from evenreel.features.scene_elements import clip_means, save_elements, top_of_means
 
@@ -209,7 +209,7 @@ def _look(found: FoundClips | StoredClips, embedded: EmbeddedDictionary, count: 
 
 def _audited(dictionary: SceneDictionary, read: NamedCaptions | None, clips: LookedAt | None) -> AuditResult | None:
     """What captions and clips say of the dictionary; None where there are neither."""
-    from evenreel.audits.dictionary.audit import audit_dictionary
+    from evenreel.audits.dictionary import audit_dictionary
 
     if read is None and clips is None:
         return None

@@ -14,7 +14,7 @@ from evenreel.wording import count
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from evenreel.audits.dictionary.measures import ChosenElements
+    from evenreel.audits.dictionary import ChosenElements
     from evenreel.features import SetAside
     from evenreel.features.scene_elements import EmbeddedDictionary
     from evenreel.language.scene_dictionary import SceneDictionary

@@ -11,7 +11,7 @@ from evenreel.cli.text_lines import lines_of
 from evenreel.errors import CorpusError, FeaturesError, UsageError
 
 if TYPE_CHECKING:
-    from evenreel.audits.dictionary.measures import NamedCaptions
+    from evenreel.audits.dictionary import NamedCaptions
     from evenreel.checkpoint import Pretrained
     from evenreel.language.scene_dictionary import SceneDictionary
     from evenreel.language.scene_elements import Elements, MiningSettings
@@ -101,7 +101,7 @@ class PhraseSources:
 
 def read_captions(corpus: Corpus, settings: MiningSettings) -> NamedCaptions:
     """Read the entities and activities that each caption of a corpus names, with its clip and split."""
-    from evenreel.audits.dictionary.measures import NamedCaptions
+    from evenreel.audits.dictionary import NamedCaptions
 
     table = corpus.captions.join(
         corpus.clips.select("clip_id", "split"), on="clip_id", how="left", maintain_order="left"

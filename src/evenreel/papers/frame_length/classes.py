@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from evenreel.audits.length.class_lengths import ClassLengths, class_lengths
-from evenreel.audits.length.measures import measure_length
+from evenreel.audits.class_lengths import ClassLengths, class_lengths
+from evenreel.audits.length import measure_length
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus import select
 from evenreel.corpus.actions import Actions, action_names, actions_of

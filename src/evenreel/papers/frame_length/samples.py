@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.audits.length.measures import LengthMeasures, measure_length
-from evenreel.audits.length.tail import TailClasses, read_tail_classes
+from evenreel.audits.class_lengths import TailClasses, read_tail_classes
+from evenreel.audits.length import LengthMeasures, measure_length
 from evenreel.errors import CorpusError
 from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.inputs import LearningInputs

@@ -9,14 +9,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.audits.overview.audit import (
+from evenreel.audits.overview import (
     PAPER_RULE,
     Overview,
     overview,
+    overview_method,
+    overview_sentence,
     overview_tables,
     similarities,
 )
-from evenreel.audits.overview.page import overview_method, overview_sentence
 from evenreel.corpus.counterparts import counterparts
 from evenreel.errors import UsageError
 from evenreel.features.facts import FACT_COLUMNS, ClipFacts
