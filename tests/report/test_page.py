@@ -149,7 +149,7 @@ def test_the_curve_passes_through_recall() -> None:
     points = dict(curve_points(result, 0.95))
     for k in (1, 5, 10):
         assert points[k].value == pytest.approx(result.summary[f"R@{k}"].value)
-    assert [*points][0] == 1 and [*points][-1] == COUNT and points[COUNT].value == 100
+    assert (min(points), max(points)) == (1, COUNT) and points[COUNT].value == 100
     assert all(one.low <= one.value <= one.high for one in points.values())  # type: ignore[operator]
     assert (np.diff([one.value for one in points.values()]) >= 0).all()
 
