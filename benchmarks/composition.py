@@ -28,8 +28,8 @@ import polars as pl
 
 from benchmarks import false_alarms
 from evenreel.audits import AuditSettings, measure_composition
-from evenreel.audits.composition.edit_choice import EditChoice
-from evenreel.audits.edits.measures import CONTROL
+from evenreel.audits.composition import EditChoice
+from evenreel.audits.edits import CONTROL
 from evenreel.corpus import make_corpus
 from evenreel.evaluation.concentration import skewness
 from evenreel.types import Corpus, Scores

@@ -23,8 +23,7 @@ import numpy as np
 
 from benchmarks.planted import RULE, Sizes, Split, recipe, split_of, trained
 from evenreel.audits import audit_textual, audit_visual
-from evenreel.audits.edits.measures import CONTROL
-from evenreel.audits.edits.textual import OF_CONTENT
+from evenreel.audits.edits import CONTROL, OF_CONTENT
 from evenreel.encoders import load_encoder
 from evenreel.errors import UsageError
 from evenreel.matchers.matcher import Matcher

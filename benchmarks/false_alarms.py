@@ -25,8 +25,7 @@ import numpy as np
 import polars as pl
 
 from evenreel.audits import AuditInputs, AuditSettings, audit, measure_hubness, measure_perturbed, measure_source
-from evenreel.audits.source.gallery import EVERY_GROUP
-from evenreel.audits.source.unpaired import measure_unpaired
+from evenreel.audits.source import EVERY_GROUP, measure_unpaired
 from evenreel.corpus import make_corpus
 from evenreel.corpus.counterparts import OVERLAY_OF
 from evenreel.evaluation.concentration import skewness

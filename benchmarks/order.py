@@ -30,7 +30,7 @@ import polars as pl
 from scipy.special import ndtri
 
 from evenreel.audits import AuditSettings, measure_order
-from evenreel.audits.order.preference import TEXT_OF_CLIP
+from evenreel.audits.order import TEXT_OF_CLIP
 from evenreel.corpus import make_corpus
 from evenreel.corpus.counterparts import ORDER_OF
 from evenreel.evaluation.concentration import skewness

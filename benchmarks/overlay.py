@@ -28,9 +28,8 @@ from benchmarks.evidence.engine import STRENGTH
 from benchmarks.planted import RULE, Sizes, Split, found_in, split_of, trained
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.audits import AuditSettings, measure_overlay
-from evenreel.audits.edits.measures import CONTROL
-from evenreel.audits.edits.overlay_measures import OWN, WRONG
-from evenreel.audits.edits.perturbed import AS_IS
+from evenreel.audits.edits import AS_IS, CONTROL
+from evenreel.audits.overlay import OWN, WRONG
 from evenreel.corpus import select
 from evenreel.encoders import load_encoder
 from evenreel.errors import UsageError

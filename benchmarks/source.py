@@ -36,7 +36,7 @@ from benchmarks.over_seeds import checked, difference, ends, gap_of, seeds_parse
 from benchmarks.planted import Sizes
 from benchmarks.planted import recipe as planted_recipe
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.source.paired import measure_source
+from evenreel.audits.source import measure_source
 from evenreel.corpus import select
 from evenreel.debias.source import PRESETS
 from evenreel.encoders import load_encoder

@@ -16,7 +16,7 @@ import numpy as np
 
 from evenreel.corpus import load_corpus, select
 from evenreel.language import load_tagger
-from evenreel.language.composition.edits import SWAPS, recomposed
+from evenreel.language.composition import SWAPS, recomposed
 from evenreel.language.wording import differ_in_words
 from evenreel.types import Corpus
 

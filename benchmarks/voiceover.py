@@ -36,8 +36,8 @@ import numpy as np
 
 from benchmarks.planted import found_in
 from evenreel.audits import AuditSettings, measure_overlay
-from evenreel.audits.edits.measures import CONTROL
-from evenreel.audits.edits.overlay_measures import OWN, WRONG
+from evenreel.audits.edits import CONTROL
+from evenreel.audits.overlay import OWN, WRONG
 from evenreel.cli.score.search_scores import search_scores
 from evenreel.config import IndexSettings
 from evenreel.corpus.counterparts import VOICEOVER, VOICEOVER_CONTROL

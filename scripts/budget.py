@@ -53,14 +53,11 @@ METHODS = {
         "language/scene_elements", "matchers/bima",
     ),
     "frame length": (
-        "corpus/actions", "audits/length/class_lengths", "debias/strata", "debias/trimming", "debias/fusion",
+        "corpus/actions", "audits/class_lengths", "debias/strata", "debias/trimming", "debias/fusion",
         "debias/length", "training/ensemble/*", "training/recipe/sections", "losses/ranking", "matchers/hgr",
     ),
-    "Ghost": (
-        "corpus/counterparts", "audits/pairs", "audits/source/ranks", "audits/source/paired",
-        "audits/statistics/deltas", "audits/statistics/swaps", "audits/statistics/inversion",
-        "debias/source", "papers/ghost/p_vector",
-        "edits/frame_order",
+    "Ghost": (  # with the pairs of corpus/counterparts and the exchange of versions in audits/exchange
+        "audits/source", "debias/source", "papers/ghost/p_vector",
     ),
     "TITAN": ("adaptation/titan", "adaptation/titan_correction"),
     "TCD": (

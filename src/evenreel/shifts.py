@@ -33,8 +33,8 @@ from evenreel.features.pool import NoProgress, SetAside, StagedProgress
 from evenreel.features.settings import DEFAULT_FRAMES, FeatureSettings
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.progress import Progress
-from evenreel.report import Chart, Page, Section, Table, Text
-from evenreel.report.result import AuditTable, cells
+from evenreel.report import Chart, Page, Section, Text
+from evenreel.report.result import AuditTable
 from evenreel.report.words import interval, number, percent
 from evenreel.types import Corpus, Scores
 
@@ -321,8 +321,6 @@ def shifts_page(report: ShiftReport) -> Page:
         columns = dict(zip(("corruption", "strength", METRIC), zip(*points, strict=True), strict=True))
         chart = px.line(columns, "strength", METRIC, "corruption", line_dash="corruption", markers=True)
         chart.update_layout(axes("strength", f"{METRIC}, %")).update_yaxes(range=[0, 101]).update_xaxes(dtick=1)
-        table = shifts_table(rows)
-        shown = Table(table.columns, cells(table), table.note)
-        sections.append(Section(TITLES[direction], [Chart(chart, "What is found"), shown]))
+        sections.append(Section(TITLES[direction], [Chart(chart, "What is found"), shifts_table(rows)]))
     sections.append(Section("How it was calculated", [Text(METHOD)]))
     return Page(f"Shifts of {report.model}", worst_sentence(report), sections)

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from evenreel.corpus import make_corpus
+from evenreel.report import AuditResult
 from evenreel.types import Corpus, Scores
 
 
@@ -53,3 +54,9 @@ def hit(own: float, others: Sequence[float], k: int) -> float:
 
 def beats(one: float, other: float) -> float:
     return 1.0 if one > other else 0.5 if one == other else 0.0
+
+
+def rows_of(result: AuditResult, title: str) -> dict[Any, tuple[Any, ...]]:
+    """The rows of the first table whose title begins so, by their first cell."""
+    table = next(table for table in result.tables if table.title.startswith(title))
+    return {row[0]: row[1:] for row in table.rows}

@@ -14,10 +14,10 @@ from evenreel.cli.app import app
 from evenreel.corpus import load_corpus, make_corpus, save_corpus
 from evenreel.errors import CorpusError, ScoresError, UsageError
 from evenreel.evaluation import save_scores
-from evenreel.language.composition.answers import ANSWERS
+from evenreel.language.composition import ANSWERS
 from evenreel.types import Scores
-from tests.audits.composition.small_readers import CLIP_IDS, content, corpus, heard, of, said
-from tests.audits.edits import small_edits
+from tests.audits import small_edits
+from tests.audits.small_readers import CLIP_IDS, content, corpus, heard, of, said
 from tests.cli.test_library_commands import here
 
 
@@ -109,18 +109,6 @@ def swapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for edit, values in {"": clean, **edited}.items():
             save_scores(small_edits.of(values), swapped / f"{name}{edit}.npz")
     return swapped
-
-
-def test_the_sentence_the_effect_and_the_page(swapped: Path, tmp_path: Path) -> None:
-    words = ["--scores", swapped / "reads.npz", "--corpus", swapped / "corpus", "--report", tmp_path / "r.html"]
-    for edit in ("background-swapped", "entity-swapped", "control"):
-        words += ["--edited", f"{edit}={swapped}/reads{edit}.npz"]
-    done = here("audit", "visual", *words, "--resamples", "100", COLUMNS="120")
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
-    assert lines[1].startswith("The ranking hangs on what 'background-swapped' changes: with it the clip of a caption")
-    assert lines[2].startswith("movement beyond the control (background-swapped), SD: ")
-    assert lines[2].endswith(": above 0") and (tmp_path / "r.html").is_file()
 
 
 def test_each_system_has_edited_scores_in_their_order(swapped: Path, monkeypatch: pytest.MonkeyPatch) -> None:

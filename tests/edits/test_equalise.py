@@ -14,8 +14,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from evenreel.audits.confounds import audit_confounds
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.source.confounds import audit_confounds
 from evenreel.corpus import load_corpus, make_corpus, save_corpus
 from evenreel.edits import equalise as module
 from evenreel.edits.equalise import EqualiseReport, common_form, equalise

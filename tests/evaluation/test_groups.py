@@ -20,7 +20,7 @@ from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import Evaluation, EvaluationSettings, evaluate, parse_metrics
 from evenreel.evaluation.groups import Spread, bands_of, query_groups
 from evenreel.report import evaluation_page
-from evenreel.report.groups import gaps_table
+from evenreel.report.evaluation import gaps_table
 from evenreel.report.page import Section, Table, Text
 from evenreel.types import Corpus, Scores
 

@@ -9,10 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
-from evenreel.language.composition.answers import ANSWERS
-from evenreel.language.composition.edits import EDITS, SWAPS, recomposed
-from evenreel.language.composition.lists import attribute_values, opposites
-from evenreel.language.composition.pieces import with_articles
+from evenreel.language.composition import ANSWERS, EDITS, SWAPS, attribute_values, opposites, recomposed, with_articles
 from evenreel.language.taggers import PatternTagger
 from evenreel.language.tokens import split_words
 

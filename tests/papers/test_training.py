@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from evenreel.audits.source.paired import measure_source
+from evenreel.audits.source import measure_source
 from evenreel.checkpoint import Pretrained
 from evenreel.checkpoint.architecture import build, module
 from evenreel.checkpoint.records import About, EncoderNote, MatcherSpec

@@ -23,8 +23,7 @@ from evenreel.evaluation.metrics import VideoProtocol
 from evenreel.report import Chart, Page, Section, Table, Text, evaluation_page, write_page
 from evenreel.report import figures as figures_module
 from evenreel.report.figures import curve_points, query_scatter, rank_histogram, rank_shares, wrapped
-from evenreel.report.page import render
-from evenreel.report.training import training_page
+from evenreel.report.page import render, training_page
 from evenreel.report.words import interval, main_sentence, number, signed
 from evenreel.types import Corpus, ScoreNotes, Scores
 
@@ -147,23 +146,20 @@ def test_one_system_without_intervals_has_a_page_too() -> None:
 def test_the_curve_passes_through_recall() -> None:
     settings = EvaluationSettings(resamples=50)
     result = evaluation(0, settings).directions["t2v"]
-    depths, recall, low, high = curve_points(result, 0.95)
+    points = dict(curve_points(result, 0.95))
     for k in (1, 5, 10):
-        assert recall[list(depths).index(k)] == pytest.approx(result.summary[f"R@{k}"].value)
-    assert depths[0] == 1
-    assert depths[-1] == COUNT
-    assert recall[-1] == 100
-    assert ((low <= recall) & (recall <= high)).all()
-    assert (np.diff(recall) >= 0).all()
+        assert points[k].value == pytest.approx(result.summary[f"R@{k}"].value)
+    assert (min(points), max(points)) == (1, COUNT) and points[COUNT].value == 100
+    assert all(one.low <= one.value <= one.high for one in points.values())  # type: ignore[operator]
+    assert (np.diff([one.value for one in points.values()]) >= 0).all()
 
 
 def test_the_curve_agrees_with_the_table_where_scores_are_tied() -> None:
     own = corpus()
     scores = Scores(np.zeros((COUNT, COUNT)), own.captions["caption_id"].to_list(), own.clips["clip_id"].to_list())
     result = evaluate(scores, own, EvaluationSettings(resamples=50)).directions["t2v"]
-    depths, recall, _, _ = curve_points(result, 0.95)
     assert result.summary["R@10"].value == pytest.approx(25)
-    assert list(recall) == pytest.approx([100 * k / COUNT for k in depths])
+    assert all(one.value == pytest.approx(100 * k / COUNT) for k, one in curve_points(result, 0.95))
 
 
 @pytest.mark.parametrize(

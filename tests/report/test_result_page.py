@@ -17,7 +17,7 @@ from evenreel.errors import UsageError
 from evenreel.evaluation.intervals import Interval
 from evenreel.report.figures import Panel, deltas_by_group, share_sweep
 from evenreel.report.page import MOST_ROWS, Chart, Page, Table, Text, audit_page, render, write_page
-from evenreel.report.result import AuditFigure, AuditResult, AuditTable, Effect
+from evenreel.report.result import AuditFigure, AuditResult, AuditTable, Effect, interval_cells, interval_columns
 from tests.report.test_page import Elements, chart_data
 
 PATIENCE_MS = 60_000  # a busy machine is no failure
@@ -124,11 +124,9 @@ def test_words_from_outside_are_text_and_nothing_is_fetched() -> None:
 
 def test_a_long_table_is_cut_and_says_so() -> None:
     table = AuditTable("Long", ("clip", "n"), tuple((f"v{number}", number) for number in range(MOST_ROWS + 50)))
-    page = audit_page([replace(SOURCE, tables=(table,), figures=())])
-    (section,) = [one for one in page.sections if one.title == "What was found"]
-    shown, note = section.parts
-    assert isinstance(shown, Table) and len(shown.rows) == MOST_ROWS
-    assert note == Text("The first 200 of 250 rows; --json has them all.", "note")
+    page = render(audit_page([replace(SOURCE, tables=(table,), figures=())]))
+    assert f"v{MOST_ROWS - 1}<" in page and f"v{MOST_ROWS}<" not in page
+    assert "The first 200 of 250 rows; --json has them all." in page
 
 
 def test_a_figure_is_drawn_only_for_the_page() -> None:
@@ -217,3 +215,16 @@ def test_the_numbers_in_short_are_seen_without_scrolling(opened: Any, tmp_path: 
     assert set(opened.evaluate(IN_SHORT, interval)) == {True}
     opened.set_viewport_size({"width": 1280, "height": 844})
     assert set(opened.evaluate(IN_SHORT, verdict)) == {True}
+
+
+def test_heads_that_are_there_before_say_of_what_they_are() -> None:
+    columns = ("group", *interval_columns("R@1", "R@5"), "chance", "never", "chance", "chance")
+    row = ("a", *interval_cells(None, None), 1, 2, 3, 4)
+    made = AuditTable("of figures", columns, (row,)).to_frame()
+    assert len(set(made.columns)) == len(columns)
+    assert made.columns[4:9] == ["R@5", "low (R@5)", "high (R@5)", "chance", "never"]
+    assert made.columns[9] == "chance (never)"
+    assert made.rows() == [row]
+    bare = AuditTable("of groups", ("group", "share, %"), (("a", 50.5), ("b", None), ("c", 7)))
+    assert bare.to_frame().rows() == [("a", 50.5), ("b", None), ("c", 7.0)]
+    assert AuditTable("of nothing", ("a", "b"), ()).to_frame().columns == ["a", "b"]

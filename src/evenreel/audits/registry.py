@@ -6,18 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import NoneType
 
-from evenreel.audits.composition.audit import audit_composition
-from evenreel.audits.edits.overlay import audit_overlay
-from evenreel.audits.edits.textual import audit_textual
-from evenreel.audits.edits.visual import audit_visual
-from evenreel.audits.given import as_inputs
-from evenreel.audits.hubness.audit import audit_hubness
-from evenreel.audits.length.audit import audit_length
-from evenreel.audits.order.audit import audit_order
+from evenreel.audits.composition import audit_composition
+from evenreel.audits.confounds import audit_confounds
+from evenreel.audits.edits import audit_textual, audit_visual
+from evenreel.audits.exchange import BOTH
+from evenreel.audits.hubness import audit_hubness
+from evenreel.audits.inputs import as_inputs
+from evenreel.audits.length import audit_length
+from evenreel.audits.order import audit_order
+from evenreel.audits.overlay import audit_overlay
 from evenreel.audits.settings import AuditInputs, AuditSettings
-from evenreel.audits.source.audit import audit_source
-from evenreel.audits.source.confounds import audit_confounds
-from evenreel.audits.statistics.permuted import BOTH
+from evenreel.audits.source import audit_source
 from evenreel.config import check_kind, one_or_more
 from evenreel.corpus.folder import CorpusLike
 from evenreel.errors import CorpusError, UsageError

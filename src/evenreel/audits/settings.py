@@ -11,7 +11,7 @@ from evenreel.config import check_named, check_settings
 from evenreel.evaluation.metrics import RESAMPLING
 
 if TYPE_CHECKING:
-    from evenreel.audits.length.tail import TailClasses
+    from evenreel.audits.class_lengths import TailClasses
     from evenreel.corpus.folder import CorpusLike
     from evenreel.evaluation.scores import ScoresLike
     from evenreel.types import ScoreBlocks

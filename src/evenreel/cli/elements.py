@@ -19,7 +19,7 @@ from evenreel.errors import CorpusError, FeaturesError, UsageError
 from evenreel.provenance import provenance_of
 
 if TYPE_CHECKING:
-    from evenreel.audits.dictionary.measures import ChosenElements, NamedCaptions
+    from evenreel.audits.dictionary import ChosenElements, NamedCaptions
     from evenreel.checkpoint import Pretrained
     from evenreel.features import FoundClips, SetAside, StoredClips
     from evenreel.features.scene_elements import EmbeddedDictionary
@@ -211,7 +211,7 @@ def elements(
 
 def read_captions(corpus: Corpus, settings: MiningSettings) -> NamedCaptions:
     """Read the entities and activities that each caption of a corpus names, with its clip and split."""
-    from evenreel.audits.dictionary.measures import NamedCaptions
+    from evenreel.audits.dictionary import NamedCaptions
 
     table = corpus.captions.join(
         corpus.clips.select("clip_id", "split"), on="clip_id", how="left", maintain_order="left"
@@ -323,7 +323,7 @@ def _kept(dictionary: SceneDictionary, encoder: Encoder | None, place: Path) -> 
 
 def _look(found: FoundClips | StoredClips, embedded: EmbeddedDictionary, count: int, place: Path) -> LookedAt:
     """The nearest phrases of every clip, kept beside the dictionary."""
-    from evenreel.audits.dictionary.measures import ChosenElements
+    from evenreel.audits.dictionary import ChosenElements
     from evenreel.features.scene_elements import clip_means, save_elements, top_of_means
 
     videos, aside = found.load()
@@ -336,7 +336,7 @@ def _look(found: FoundClips | StoredClips, embedded: EmbeddedDictionary, count: 
 
 def _audited(dictionary: SceneDictionary, read: NamedCaptions | None, clips: LookedAt | None) -> AuditResult | None:
     """What captions and clips say of the dictionary; None where there are neither."""
-    from evenreel.audits.dictionary.audit import audit_dictionary
+    from evenreel.audits.dictionary import audit_dictionary
 
     if read is None and clips is None:
         return None

@@ -51,7 +51,7 @@ class CaptionEdit:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        from evenreel.language.composition.edits import EDITS as COMPOSED
+        from evenreel.language.composition import EDITS as COMPOSED
         from evenreel.language.wording import EDITS
 
         known = (*EDITS, *COMPOSED, PARAPHRASED, CONTROL)
@@ -65,8 +65,8 @@ class CaptionEdit:
     def texts(self, corpus: Corpus) -> list[str]:
         """Edit the captions of a corpus, in their order."""
         from evenreel.language import load_tagger
-        from evenreel.language.composition.edits import EDITS as COMPOSED
-        from evenreel.language.composition.edits import recomposed
+        from evenreel.language.composition import EDITS as COMPOSED
+        from evenreel.language.composition import recomposed
         from evenreel.language.wording import paraphrased, restyled, toggle_marks
 
         texts = corpus.captions["text"].to_list()

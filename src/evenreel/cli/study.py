@@ -303,7 +303,7 @@ def _inputs(
 
 def _show(result: AuditResult, out: Path, material: Workspace, origin: dict[str, Any] | None) -> None:
     """The sentence and the first table, the others are on the page; or JSON, where its origin is given."""
-    from evenreel.cli.audit.show import show_audits
+    from evenreel.cli.audit.command import show_audits
     from evenreel.cli.show_library import list_aside, print_json
 
     if origin is not None:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from evenreel.audits.exchange import hits_interval, share_interval
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.means import hits_interval, share_interval
 from evenreel.config import RERANK_DEPTH
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import DirectionResult, EvaluationSettings, Interval, evaluate, parse_metrics

@@ -18,7 +18,7 @@ from evenreel.config import OptionForm
 from evenreel.edits.settings import OrderStage
 from evenreel.errors import UsageError
 from evenreel.features.settings import Words
-from evenreel.report.paragraphs import page_paragraph, page_text
+from evenreel.report.words import page_paragraph, page_text
 
 if TYPE_CHECKING:
     from evenreel.adaptation.titan import AdaptSettings

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,10 @@ COLOURS = ("#2f7fd1", "#e07b39", "#3a9d6a", "#a35cc4", "#c9473f", "#8a8f98")
 
 MOST_POINTS = 5_000
 
-_EDGES = (1, 2, 3, 6, 11, 21, 51, 101, 201, 501, 1001, 2001, 5001, 10_001, 100_001)
+EDGES = (1, 2, 3, 6, 11, 21, 51, 101, 201, 501, 1001, 2001, 5001, 10_001, 100_001, 10**9)
+"""First ranks, or other whole numbers, of bins that widen."""
+
+_CURVE_POINTS = 200
 _HOVER_WORDS = 240
 _ACROSS, _UPWARDS = 40, 28
 """Letters of an axis title that a phone has room for in one line."""
@@ -34,72 +38,48 @@ _PANEL_PX, _PANEL_TITLE_PX = 270, 30
 
 def recall_curve(results: Mapping[str, DirectionResult], confidence: float) -> go.Figure:
     """Draw R@k over k, the chance of a right answer among the first k, with a pointwise confidence band."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure(layout=axes("k", "R@k, %", log_x=True))
-    for number, (name, result) in enumerate(results.items()):
-        colour = COLOURS[number % len(COLOURS)]
-        depths, recall, low, high = curve_points(result, confidence)
-        shown = plain(name)
-        figure.add_scatter(x=depths, y=high, mode="lines", line_width=0, showlegend=False, hoverinfo="skip")
-        figure.add_scatter(
-            x=depths, y=low, mode="lines", line_width=0, showlegend=False, hoverinfo="skip", fill="tonexty",
-            fillcolor=faded(colour),
-        )  # fmt: skip
-        figure.add_scatter(
-            x=depths, y=recall, mode="lines", line_color=colour, name=shown,
-            customdata=np.stack([low, high], axis=1),
-            hovertemplate="R@%{x} %{y:.1f}<br>%{customdata[0]:.1f} to %{customdata[1]:.1f}",
-        )  # fmt: skip
-    figure.update_yaxes(range=[0, 101])
-    return figure
+    lines = {name: curve_points(result, confidence) for name, result in results.items()}
+    figure = sweep([Panel("", "R@k, %", lines)], "k").update_xaxes(type="log", dtick=1)
+    return figure.update_traces(mode="lines").update_yaxes(range=[0, 101])
 
 
-def curve_points(
-    result: DirectionResult, confidence: float
-) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Compute the points of a recall curve: depths k, recall in percent, and the ends of its intervals.
-
-    The ends are NaN where there is one group of queries only.
-    """
+def curve_points(result: DirectionResult, confidence: float) -> Line:
+    """Compute a recall curve: depths k, and recall in percent with its interval, none for one group of queries only."""
     known = ~np.isnan(result.first_rank)
-    groups = result.groups[known]
-    depths = np.unique(np.rint(np.geomspace(1, max(result.gallery_size, 1), 60)).astype(np.int64))
-    metrics = [parse_metric(f"R@{k}") for k in depths]
+    depths = np.unique(np.rint(np.geomspace(1, max(result.gallery_size, 1), 60)).astype(np.int64)).tolist()
+    metrics, groups = [parse_metric(f"R@{k}") for k in depths], result.groups[known]
+    hits = [{str(one): result.hit_chance(k)[known]} for one, k in zip(metrics, depths, strict=True)]
     found = [
-        figure_interval(one, {str(one): result.hit_chance(k)[known]}, groups, confidence, result.gallery_size)
-        for one, k in zip(metrics, depths.tolist(), strict=True)
+        figure_interval(*both, groups, confidence, result.gallery_size) for both in zip(metrics, hits, strict=True)
     ]
-    recall, low, high = np.array([[one.value, one.low, one.high] for one in found], dtype=np.float64).T
-    return depths, recall, low, high
+    return list(zip(depths, found, strict=True))
 
 
 def rank_histogram(results: Mapping[str, DirectionResult]) -> go.Figure:
     """Draw the share of queries by the rank of their first relevant item, in bins that widen with the rank."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure(layout=axes("rank of the first relevant item", "share of queries, %"))
-    figure.update_layout(barmode="group", bargap=0.15)
-    for number, (name, result) in enumerate(results.items()):
+    bars = {}
+    for name, result in results.items():
         labels, shares = rank_shares(result)
-        figure.add_bar(
-            x=labels, y=shares, name=plain(name), marker_color=COLOURS[number % len(COLOURS)],
-            hovertemplate="rank %{x}: %{y:.1f} % of the queries",
-        )  # fmt: skip
-    figure.update_xaxes(type="category", showgrid=False)
-    return figure
+        bars[name] = dict(zip(labels, map(Interval, shares.tolist()), strict=True))
+    figure = deltas_by_group(bars, "share of queries, %")
+    return figure.update_xaxes(title={"text": "rank of the first relevant item", "standoff": 8})
 
 
 def rank_shares(result: DirectionResult) -> tuple[list[str], NDArray[Any]]:
     """Return the names of rank bins up to the size of the gallery, and the percentage of queries in each."""
     size = max(result.gallery_size, 1)
-    starts = [edge for edge in _EDGES if edge <= size]
-    edges = np.array([*starts, size + 1], dtype=np.float64)
+    edges = [*(edge for edge in EDGES if edge <= size), size + 1]
     ranks = result.first_rank[~np.isnan(result.first_rank)]
-    counts = np.histogram(np.floor(ranks), bins=edges)[0]
-    ends = [int(edge) - 1 for edge in edges[1:]]
-    labels = [f"{start:,}" if start == end else f"{start:,}–{end:,}" for start, end in zip(starts, ends, strict=True)]
-    return labels, 100 * counts / max(len(ranks), 1)
+    return bin_names(edges), 100 * np.histogram(np.floor(ranks), edges)[0] / max(len(ranks), 1)
+
+
+def bin_names(edges: Sequence[int]) -> list[str]:
+    """Name bins of whole numbers by their first and last one.
+
+    >>> bin_names([1, 2, 3, 6])
+    ['1', '2', '3–5']
+    """
+    return [f"{one:,}" if one + 1 == end else f"{one:,}–{end - 1:,}" for one, end in pairwise(edges)]
 
 
 def query_scatter(results: Mapping[str, DirectionResult], labels: Sequence[str], seed: int) -> tuple[go.Figure, int]:
@@ -131,6 +111,21 @@ def query_scatter(results: Mapping[str, DirectionResult], labels: Sequence[str],
             hovertemplate="%{customdata}<br>%{meta[0]} %{x}, %{meta[1]} %{y}<extra></extra>",
         )  # fmt: skip
     return figure, len(rows)
+
+
+def lorenz(counts: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Compute a Lorenz curve of counts, the largest first: percentages of items, and of the total they hold (1905).
+
+    Returns:
+        At most some points of the curve, from (0, 0) to (100, 100).
+
+    >>> across, held = lorenz(np.array([1, 6, 3, 0]))
+    >>> across.tolist(), held.tolist()
+    ([0.0, 25.0, 50.0, 75.0, 100.0], [0.0, 60.0, 90.0, 100.0, 100.0])
+    """
+    held = np.append(0.0, np.cumsum(np.sort(counts)[::-1]))
+    at = np.unique(np.linspace(0, len(counts), min(len(counts), _CURVE_POINTS) + 1).astype(np.int64))
+    return 100 * at / len(counts), 100 * held[at] / held[-1]
 
 
 def plain(words: str) -> str:
@@ -368,7 +363,8 @@ def _line(name: str, line: Line, number: int, in_legend: bool) -> list[go.Scatte
     colour, shares = COLOURS[number % len(COLOURS)], [share for share, _ in line]
     figures = [one for _, one in line]
     drawn = go.Scatter(
-        x=shares, y=[_finite(one.value) for one in figures], mode="lines+markers" if len(line) > 1 else "markers",
+        x=shares, y=[_finite(one.value) for one in figures],
+        mode="markers" if len(line) == 1 else "lines+markers" if len(line) <= 50 else "lines",
         line={"color": colour, "dash": DASHES[number % len(DASHES)]},
         marker={"size": 8, "color": colour, "symbol": SYMBOLS[number % len(SYMBOLS)]},
         name=plain(name), legendgroup=name, showlegend=in_legend, customdata=[_hover_words(one) for one in figures],

@@ -7,20 +7,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from importlib.resources import files
-from itertools import takewhile
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Literal
 
 from evenreel.errors import UsageError
+from evenreel.evaluation.intervals import Interval
+from evenreel.evaluation.metrics import parse_metric
 from evenreel.files import output_file, printable
 from evenreel.provenance import Provenance, provenance_of
-from evenreel.report.result import DASH, AuditResult, AuditTable, Effect, cell, cells, effect_interval, verdict
+from evenreel.report.result import DASH, AuditResult, AuditTable, cell, effect_interval, verdict
 from evenreel.report.words import merge_sentences, p_value, percent
 from evenreel.types import Shown
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+
+MOST_ROWS = 200
+"""Rows of a result's table on the page: it is read by people, and JSON has them all."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +85,16 @@ class Chart(Shown):
     title: str = ""
 
 
+Part = Text | Table | AuditTable | Chart
+"""What stands in a section; of a long table of a result the first `MOST_ROWS` rows."""
+
+
 @dataclass(frozen=True, eq=False)
 class Section(Shown):
     """Section of a page: a heading with the parts below it."""
 
     title: str
-    parts: Sequence[Text | Table | Chart]
+    parts: Sequence[Part]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,13 +151,19 @@ def _origin(made: Provenance) -> str:
     return "\n".join(["<footer>", "<h2>Where this is from</h2>", *(_part(part, []) for part in parts), "</footer>"])
 
 
-def _part(part: Text | Table | Chart, charts: list[str]) -> str:
+def _part(part: Part, charts: list[str]) -> str:
     """One part as HTML; a chart's data go to `charts`, to be drawn at the end."""
     if isinstance(part, Text):
         tag = "pre" if part.kind == "code" else "p"
         return f'<{tag} class="{part.kind}">{escape(part.words)}</{tag}>'
     if isinstance(part, Table):
         return _table(part)
+    if isinstance(part, AuditTable):
+        rows = replace(part, rows=part.rows[:MOST_ROWS]).texts()
+        more = f"The first {MOST_ROWS:,} of {len(part.rows):,} rows; --json has them all."
+        notes = (part.note, more if len(part.rows) > MOST_ROWS else "")
+        shown = _table(Table(part.columns, rows, "", part.title, part.words))
+        return "\n".join([shown, *(_part(Text(note, "note"), charts) for note in notes if note)])
     name = f"chart-{len(charts)}"
     # Plotly writes "<" as \u003c in its JSON, so that no word in it can end the element.
     data = part.figure.to_json()
@@ -198,29 +213,27 @@ def _file(name: str) -> str:
     return files("evenreel.report").joinpath(name).read_text(encoding="utf-8")
 
 
-MOST_ROWS = 200
-"""Rows of a table on the page: it is read by people, and JSON has them all."""
-
-
 def audit_page(results: Sequence[AuditResult], notices: Sequence[str] = ()) -> Page:
     """Make one page of the results of one or several audits of one or several systems."""
     if not results:
         raise UsageError("There is no audit to write a page of; give at least one result.")
-    titles = list(dict.fromkeys(one.title for one in results))
-    sections = [*_notices(results, notices), *(_comparison(results) if len(results) > 1 else ())]
-    sections += [_section(one, alone=len(results) == 1) for one in results]
-    sections.append(Section("How it was calculated", list(_method(results))))
-    return Page(titles[0] if len(titles) == 1 else f"{len(titles)} audits", "\n".join(lead_lines(results)), sections)
-
-
-def lead_lines(results: Sequence[AuditResult]) -> list[str]:
-    """Return the main sentence of each result, after the system's name where there are several systems."""
-    return [f"{_whose(one, results)}{one.sentence}" for one in results]
-
-
-def _whose(result: AuditResult, results: Sequence[AuditResult]) -> str:
+    titles, alone = list(dict.fromkeys(one.title for one in results)), len(results) == 1
     several = len({one.system for one in results}) > 1
-    return f"{result.system}: " if several and result.system else ""
+    whose = {id(one): f"{one.system}: " if several and one.system else "" for one in results}
+    said = dict.fromkeys([*notices, *notices_of(results)])
+    sections = [Section("What to know first", [Text(sentence, "notice") for sentence in said])] if said else []
+    if not alone:
+        sections.append(Section("In short", [*_comparison(results, whose)]))
+    for one in results:
+        parts: list[Part] = [] if alone else [Text(one.sentence)]
+        for figure in one.figures:
+            parts.append(Chart(figure.draw(), figure.title))
+            parts += [Text(figure.note, "note")] if figure.note else []
+        title = f"{one.system}: {one.title}" if one.system else one.title
+        sections.append(Section("What was found" if alone else title, [*parts, *one.tables]))
+    sections.append(Section("How it was calculated", [*_method(results)]))
+    lead = "\n".join(f"{whose[id(one)]}{one.sentence}" for one in results)
+    return Page(titles[0] if len(titles) == 1 else f"{len(titles)} audits", lead, sections)
 
 
 def notices_of(results: Sequence[AuditResult]) -> list[str]:
@@ -231,75 +244,33 @@ def notices_of(results: Sequence[AuditResult]) -> list[str]:
     return merge_sentences(by_system)
 
 
-def _notices(results: Sequence[AuditResult], of_all: Sequence[str]) -> Iterator[Section]:
-    if said := [*of_all, *notices_of(results)]:
-        yield Section("What to know first", [Text(sentence, "notice") for sentence in dict.fromkeys(said)])
-
-
-def _comparison(results: Sequence[AuditResult]) -> Iterator[Section]:
+def _comparison(results: Sequence[AuditResult], whose: Mapping[int, str]) -> Iterator[Part]:
     """The effects beside each other: the systems in a figure and a table for each effect, what is alone in one table.
 
     The effect's name is a title, or wraps in the one column of words, since a column for it leaves no room for numbers.
     """
     from evenreel.report.figures import effect_intervals
 
-    parts: list[Text | Table | Chart] = []
+    def table(effects: Mapping[str, AuditResult], what: str) -> Table:
+        sure = {f"{percent(one.confidence)} " for one in effects.values()}
+        columns = [what, "value", f"{sure.pop() if len(sure) == 1 else ''}interval", "p", "verdict"]
+        rows = []
+        for name, effect in ((name, one.effect) for name, one in effects.items()):
+            p = DASH if effect.p_value is None else p_value(effect.p_value)
+            ends = effect_interval(effect) or DASH
+            rows.append([name or DASH, cell(effect.value, 2), ends, p, verdict(effect)])
+        return Table(columns, rows)
+
     alone: list[AuditResult] = []
     for name in dict.fromkeys((one.name, one.effect.name) for one in results):
         own = [one for one in results if (one.name, one.effect.name) == name]
         if len({one.system for one in own}) < len(own) or len(own) == 1:
             alone += own
             continue
-        parts.append(Chart(effect_intervals({one.system: one.effect for one in own}), f"{name[1]}, by system"))
-        parts.append(_effects({one.system: one for one in own}, "system"))
+        yield Chart(effect_intervals({one.system: one.effect for one in own}), f"{name[1]}, by system")
+        yield table({one.system: one for one in own}, "system")
     if alone:
-        named = {f"{_whose(one, results)}{one.name}: {one.effect.name}": one for one in alone}
-        parts.append(_effects(named, "effect"))
-    yield Section("In short", parts)
-
-
-def _effects(results: Mapping[str, AuditResult], what: str) -> Table:
-    """An effect a row, by its name or its system's."""
-    sure = {f"{percent(one.confidence)} " for one in results.values()}
-    columns = [what, "value", f"{sure.pop() if len(sure) == 1 else ''}interval", "p", "verdict"]
-    return Table(columns, [[name or DASH, *_effect_row(one.effect)] for name, one in results.items()])
-
-
-def _effect_row(effect: Effect) -> list[str]:
-    return [cell(effect.value, 2), effect_interval(effect) or DASH, _p(effect), verdict(effect)]
-
-
-def _p(effect: Effect) -> str:
-    return DASH if effect.p_value is None else p_value(effect.p_value)
-
-
-def _section(result: AuditResult, *, alone: bool) -> Section:
-    parts: list[Text | Table | Chart] = [] if alone else [Text(result.sentence)]
-    for figure in result.figures:
-        parts.append(Chart(figure.draw(), figure.title))
-        parts += [Text(figure.note, "note")] if figure.note else []
-    for table in result.tables:
-        parts.append(_result_table(table))
-        parts += [Text(note, "note") for note in (table.note, _left_out(table)) if note]
-    title = f"{result.system}: {result.title}" if result.system else result.title
-    return Section("What was found" if alone else title, parts)
-
-
-def _result_table(table: AuditTable) -> Table:
-    rows = cells(replace(table, rows=table.rows[:MOST_ROWS]))
-    return Table(table.columns, rows, title=table.title, left=words_columns(table))
-
-
-def words_columns(table: AuditTable) -> int:
-    """Return the number of leftmost columns of a table that hold words; at least 1."""
-    columns = [[row[place] for row in table.rows] for place in range(len(table.columns))]
-    words = takewhile(lambda column: all(isinstance(value, str) for value in column), columns)
-    return max(1, len(list(words)))
-
-
-def _left_out(table: AuditTable) -> str:
-    more = len(table.rows) - MOST_ROWS
-    return f"The first {MOST_ROWS:,} of {len(table.rows):,} rows; --json has them all." if more > 0 else ""
+        yield table({f"{whose[id(one)]}{one.name}: {one.effect.name}": one for one in alone}, "effect")
 
 
 def _method(results: Sequence[AuditResult]) -> Iterator[Text]:
@@ -312,3 +283,40 @@ def _method(results: Sequence[AuditResult]) -> Iterator[Text]:
             yield Text(f"{result.title}:", "note")
         yield from (Text(words) for words in new)
         said.update(new)
+
+
+# Training ------------------------------------------------------------------------------------------------------------
+
+_CURVES = (
+    ("loss/", "Loss of the latest batch, by its terms", "loss"),
+    ("bias/kl", "Divergence of a word's bias from the prior", "nats"),
+    ("bias/active_units", "Numbers of the bias that vary over words", "numbers"),
+    ("bias/sigma", "Deviation of the bias, 1 in the prior", "deviation"),
+    ("rate/", "Rates by group of parameters", "rate"),
+    ("logit_scale", "Factor on the similarities in the loss", "factor"),
+)
+
+
+def training_page(name: str, lead: str, curves: Mapping[str, Sequence[tuple[float, float]]], recipe: str) -> Page:
+    """Make the page of a training run: curves over steps by their names, recalls and ranks apart, and its recipe."""
+    from evenreel.report.figures import Line, Panel, sweep
+
+    def lines(prefix: str) -> dict[str, Line]:
+        chosen = {key: curve for key, curve in curves.items() if key.startswith(prefix)}
+        return {
+            key.removeprefix(prefix) or key: [(step, Interval(value)) for step, value in curve]
+            for key, curve in chosen.items()
+        }
+
+    scales: dict[str, dict[str, Line]] = {}
+    for figure, line in lines("validation/").items():
+        metric = parse_metric(figure.split()[0])
+        scale = (
+            "sum of three, %" if metric.name == "Rsum" else "%" if metric.higher_is_better else "rank, less is better"
+        )
+        scales.setdefault(scale, {})[figure] = line
+    panels = [Panel(", ".join(dict.fromkeys(one.split()[0] for one in own)), unit, own) for unit, own in scales.items()]
+    charts = [("On the validation split", panels)] if panels else []
+    charts += [(title, [Panel("", unit, chosen)]) for prefix, title, unit in _CURVES if (chosen := lines(prefix))]
+    sections = [Section(title, [Chart(sweep(parts, "step"))]) for title, parts in charts]
+    return Page(f"Training of {name}", lead, [*sections, Section("Recipe", [Text(recipe, "code")])])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import takewhile
 from math import isfinite
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ Cell = str | int | float | None
 
 Row = tuple[Cell, ...]
 """Cells of one row of a table, a cell for each column."""
+
+Named = Mapping[str, Cell | Interval]
+"""Cells of one row of a table by the head of their column; an interval takes three columns."""
 
 ENOUGH = 30
 """Fewer clips of a kind, or pairs, than this are too few to conclude anything about a ranking."""
@@ -103,10 +107,30 @@ class AuditTable(Shown):
         rows = ([f"{one:.{self.digits}f}" if isinstance(one, float) else one for one in row] for row in self.rows)
         return [(self.title,), self.columns, *rows]
 
+    @property
+    def words(self) -> int:
+        """Number of leftmost columns that hold words; at least 1."""
+        columns = ([row[place] for row in self.rows] for place in range(len(self.columns)))
+        words = takewhile(lambda column: all(isinstance(value, str) for value in column), columns)
+        return max(1, len(list(words)))
+
+    def texts(self) -> list[list[str]]:
+        """Format every cell as text.
+
+        >>> AuditTable("t", ("group", "ratio", "p (Holm)"), (("a", 1.5, 0.00002), ("b", 2.0, None))).texts()
+        [['a', '1.50', '<0.001'], ['b', '2.00', '–']]
+        """
+        of_p = [column.split(" (")[0] == "p" for column in self.columns]
+        return [
+            [
+                p_value(value) if p and isinstance(value, float) and isfinite(value) else cell(value, self.digits)
+                for value, p in zip(row, of_p, strict=True)
+            ]
+            for row in self.rows
+        ]
+
     @classmethod
-    def of(
-        cls, title: str, rows: Iterable[Mapping[str, Cell | Interval]], note: str = "", digits: int = 2
-    ) -> AuditTable:
+    def of(cls, title: str, rows: Iterable[Named], note: str = "", digits: int = 2) -> AuditTable:
         """Make a table of rows that give each figure by its head; a figure with an interval takes three columns.
 
         >>> AuditTable.of("Recall", [{"group": "a", "R@1": Interval(2.0, 1.0, 3.0)}, {"group": "b", "n": 3}])
@@ -276,23 +300,6 @@ def cell(value: Cell, digits: int) -> str:
     if isinstance(value, float):
         return f"{round(value, digits) + 0.0:,.{digits}f}"
     return value if isinstance(value, str) else f"{value:,}"
-
-
-def cells(table: AuditTable) -> list[list[str]]:
-    """Format every cell of a table as text.
-
-    >>> cells(AuditTable("t", ("group", "ratio", "p (Holm)"), (("a", 1.5, 0.00002), ("b", 2.0, None))))
-    [['a', '1.50', '<0.001'], ['b', '2.00', '–']]
-    """
-    of_p = [column.split(" (")[0] == "p" for column in table.columns]
-    return [
-        [_p(value) if p else cell(value, table.digits) for value, p in zip(row, of_p, strict=True)]
-        for row in table.rows
-    ]
-
-
-def _p(value: Cell) -> str:
-    return p_value(value) if isinstance(value, float) and isfinite(value) else cell(value, 0)
 
 
 def figure_words(figure: Interval | Effect, confidence: float, unit: str = "", digits: int = 1) -> str:

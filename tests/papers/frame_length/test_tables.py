@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 import torch
 
-from evenreel.audits.length.measures import Failures, LengthMeasures
-from evenreel.audits.length.tail import TailClasses
+from evenreel.audits.class_lengths import TailClasses
+from evenreel.audits.length import Failures, LengthMeasures
 from evenreel.checkpoint import MatcherSpec, Pretrained
 from evenreel.checkpoint.architecture import build, fitted
 from evenreel.checkpoint.records import About, EncoderNote

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenreel.audits.pairs import pair_scores
+from evenreel.audits.inputs import pair_scores
 from evenreel.corpus import make_corpus
 from evenreel.papers import StudySettings, run_study
 from evenreel.papers.ghost.figures import SHARES, count_galleries, draw_replaced

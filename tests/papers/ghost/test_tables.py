@@ -8,7 +8,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from evenreel.audits.source.paired import measure_source
+from evenreel.audits.source import measure_source
 from evenreel.corpus import select
 from evenreel.errors import CorpusError
 from evenreel.papers import StudySettings, Workspace, run_study

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,17 +26,7 @@ from evenreel.library.search.seen import DECIMALS, unit
 from evenreel.library.search.snapshot import Snapshot
 from evenreel.library.store.catalog import loaded_path
 from evenreel.library.store.vectors import ExactVectors
-from evenreel.types import (
-    CAMERA,
-    NO_NOTES,
-    Corpus,
-    Encoder,
-    FloatArray,
-    ScoreBlocks,
-    ScoreNotes,
-    Scores,
-    VideoFeatures,
-)
+from evenreel.types import CAMERA, NO_NOTES, Corpus, Encoder, FloatArray, ScoreBlocks, ScoreNotes, Scores
 
 if TYPE_CHECKING:
     import polars as pl
@@ -56,14 +45,11 @@ class BestFrames:
     """Similarity (Q, V) of each query to each clip's best frame, computed a block at a time; implements `ScoreBlocks`.
 
     Attributes:
-        caption_ids: Q ids of queries: `q1`, `q2`, ...
-        video_ids: V ids of clips.
+        caption_ids, video_ids: Q ids of queries (`q1`, `q2`, ...), and V ids of clips.
         queries: (Q, D) vectors of unit length.
         vectors: store of all frames of the library.
-        first_rows: (V,) row of each clip's first frame in `vectors`.
-        counts: (V,) number of frames of each clip.
-        about: notices of what was left out, the texts of the queries, and the file of each clip as a search shows it; a
-            clip whose files are all gone has none.
+        first_rows, counts: (V,) row of each clip's first frame in `vectors`, and number of its frames.
+        about: notices of what was left out, the texts of the queries, and the file of each clip as a search shows it.
     """
 
     caption_ids: Sequence[str]
@@ -80,14 +66,6 @@ class BestFrames:
         return np.round(found, DECIMALS)
 
 
-class EncodedQueries(NamedTuple):
-    """Encoded queries: vectors (Q, D) of unit length, their texts by id, and notices of what was cut."""
-
-    vectors: FloatArray
-    texts: dict[str, str]
-    notices: tuple[str, ...] = ()
-
-
 def audit_inputs(library: Library, queries: Sequence[str], *, every_clip: bool = False) -> tuple[Corpus, ScoreBlocks]:
     """Return clips and scores for an audit of a library.
 
@@ -95,62 +73,49 @@ def audit_inputs(library: Library, queries: Sequence[str], *, every_clip: bool =
         The clips with frames and, unless `every_clip`, a known source, without captions; and the similarity of each
         query (`q1`, `q2`, ...) to each clip's best frame. The `notices` of the scores say how many clips are left out.
     """
+    import polars as pl
+
+    from evenreel.corpus import make_corpus
+
     if library.encoder is None:
         raise UsageError(f"The library {library.path} is searched without vision, so no similarity can be audited.")
-    searched = _encoded(queries, library.encoder)
+    encoded, texts, cut = _encoded(queries, library.encoder)
     with library.snapshot() as s:
-        return _of_best_frames(s, searched, every_clip)
+        clip_ids = s.seen_ids
+        if s.vectors is None or (every_clip and not len(clip_ids)):
+            raise UsageError(NO_FRAMES)
+        notes = clip_notes(s.connection, clip_ids)
+        rows = np.array([row for row, one in enumerate(notes) if every_clip or one.source is not None], np.int64)
+        if not len(rows):
+            raise CorpusError(
+                "No clip with frames has a source, so there is nothing to audit; say in a column 'source' of the "
+                "metadata table: 'camera' for real clips, the generator's name for others."
+            )
+        (held,) = s.connection.execute("SELECT count(*) FROM clips").fetchone()
+        lacking = "no" if every_clip else "no known source or no"
+        left_out = f"{held - len(rows):,} of {held:,} clips have {lacking} frames, and are left out."
+        names = {clip_ids[row]: path for row in rows if (path := notes[row].shown_path)}
+        about = ScoreNotes(notices=(*cut, *([left_out] if len(rows) < held else [])), texts=texts, names=names)
+        ids, seen = [clip_ids[row] for row in rows], s.seen[rows]
+        scores = BestFrames(list(texts), ids, encoded, s.vectors, s.first_rows[seen], s.counts[seen], about)
+        captions = pl.DataFrame(schema={"caption_id": pl.String, "clip_id": pl.String, "text": pl.String})
+        return make_corpus(_clips(s, notes, rows), captions), scores
 
 
-def _encoded(queries: Sequence[str], encoder: Encoder) -> EncodedQueries:
-    """Clean and encode queries as a search would."""
+def _encoded(queries: Sequence[str], encoder: Encoder) -> tuple[FloatArray, dict[str, str], tuple[str, ...]]:
+    """Clean and encode queries as a search would: unit vectors (Q, D), texts by id, notices of what was cut."""
     queries = one_or_more(queries, "queries")
     texts = [readable(query) for query in queries]
     if not texts:
         raise UsageError("There is no query to audit with; give some sentences that people search for.")
     if "" in texts:
         raise UsageError(f"Query {texts.index('') + 1} is empty; say in a few words what is to be seen, or drop it.")
-    parts = (texts[start : start + QUERIES_AT_ONCE] for start in range(0, len(texts), QUERIES_AT_ONCE))
+    parts = (texts[some] for some in slices(len(texts), QUERIES_AT_ONCE))
     vectors = np.stack([unit(vector) for part in parts for vector in encoder.encode_text(part).sentence])
     long = sum(len(query.strip()) > MAX_CHARACTERS for query in queries)
     cut = f"Of {long:,} of {len(queries):,} queries only the first {MAX_CHARACTERS:,} characters were read."
     by_id = {f"q{number}": text for number, text in enumerate(texts, start=1)}
-    return EncodedQueries(vectors, by_id, (cut,) if long else ())
-
-
-def _of_best_frames(library: Snapshot, searched: EncodedQueries, every_clip: bool) -> tuple[Corpus, ScoreBlocks]:
-    import polars as pl
-
-    from evenreel.corpus import make_corpus
-
-    vectors, clip_ids = library.vectors, library.seen_ids
-    if vectors is None or (every_clip and not len(clip_ids)):
-        raise UsageError(NO_FRAMES)
-    notes = clip_notes(library.connection, clip_ids)
-    rows = np.array([row for row, one in enumerate(notes) if every_clip or one.source is not None], np.int64)
-    if not len(rows):
-        raise CorpusError(
-            "No clip with frames has a source, so there is nothing to audit; say in a column 'source' of the metadata "
-            "table: 'camera' for real clips, the generator's name for others."
-        )
-    (held,) = library.connection.execute("SELECT count(*) FROM clips").fetchone()
-    lacking = "no" if every_clip else "no known source or no"
-    left_out = f"{held - len(rows):,} of {held:,} clips have {lacking} frames, and are left out."
-    scores = BestFrames(
-        caption_ids=list(searched.texts),
-        video_ids=[clip_ids[row] for row in rows],
-        queries=searched.vectors,
-        vectors=vectors,
-        first_rows=library.first_rows[library.seen[rows]],
-        counts=library.counts[library.seen[rows]],
-        about=ScoreNotes(
-            notices=(*searched.notices, *([left_out] if len(rows) < held else [])),
-            texts=searched.texts,
-            names={clip_ids[row]: path for row in rows if (path := notes[row].shown_path)},
-        ),
-    )
-    captions = pl.DataFrame(schema={"caption_id": pl.String, "clip_id": pl.String, "text": pl.String})
-    return make_corpus(_clips(library, notes, rows), captions), scores
+    return vectors, by_id, (cut,) if long else ()
 
 
 def _clips(library: Snapshot, notes: Sequence[ClipNote], rows: Indices) -> pl.DataFrame:
@@ -255,125 +220,90 @@ MOST_CLIPS = 1_000
 
 _AT_ONCE = 64
 
-BothOrders = Callable[[Sequence[int]], NDArray[Any]]
-"""Scores (2, Q, C) of the queries with clips of the gallery, given by their places: as they are, and turned round."""
-
 
 def order_inputs(
     library: Library, queries: Sequence[str], pretrained: Pretrained | None = None, *, seed: int = 0
 ) -> tuple[Corpus, ScoreBlocks]:
     """Return clips of a library in both orders and their scores, for an audit of order."""
-    if pretrained is not None:
-        library.check_matcher(pretrained)
-    with library.snapshot() as s:
-        return _in_both_orders(s, library.encoder, queries, pretrained, seed)
-
-
-def _in_both_orders(
-    opened: Snapshot, encoder: Encoder | None, queries: Sequence[str], pretrained: Pretrained | None, seed: int
-) -> tuple[Corpus, ScoreBlocks]:
     import polars as pl
 
     from evenreel.corpus import make_corpus
     from evenreel.corpus.counterparts import ORDER_OF
 
-    if encoder is None or opened.vectors is None:
-        raise UsageError("The library is searched without vision, so no order of frames can be audited.")
-    searched, ids = _encoded(queries, encoder), opened.seen_ids
-    if not len(ids):
-        raise UsageError(NO_FRAMES)
-    places = np.arange(len(ids))
-    if len(ids) > MOST_CLIPS:
-        places = np.sort(np.random.default_rng(seed).choice(len(ids), MOST_CLIPS, replace=False))
-    if pretrained is None:
-        of = _by_best_frame(opened, searched.vectors)
-    else:
-        of = _MatchedClips(opened, encoder, pretrained, list(searched.texts.values())).scores
-    some = [places[part].tolist() for part in slices(len(places), _AT_ONCE)]
-    values = np.concatenate([of(part) for part in some], axis=2)
+    if pretrained is not None:
+        library.check_matcher(pretrained)
+    encoder = library.encoder
+    with library.snapshot() as s:
+        if encoder is None or s.vectors is None:
+            raise UsageError("The library is searched without vision, so no order of frames can be audited.")
+        (encoded, texts, cut), ids = _encoded(queries, encoder), s.seen_ids
+        if not len(ids):
+            raise UsageError(NO_FRAMES)
+        places = np.arange(len(ids))
+        if len(ids) > MOST_CLIPS:
+            places = np.sort(np.random.default_rng(seed).choice(len(ids), MOST_CLIPS, replace=False))
+        some = (places[part].tolist() for part in slices(len(places), _AT_ONCE))
+        if pretrained is None:
+            values = [_by_best_frame(s, s.vectors, encoded, part) for part in some]
+        else:
+            asked = _matcher_queries(encoder, pretrained, list(texts.values()))
+            values = [_by_matcher(s, encoder, pretrained, asked, part) for part in some]
     shot = [ids[place] for place in places.tolist()]
-    turned = [f"{clip}{TURNED}" for clip in shot]
-    notices = (*searched.notices, *_notices(len(places), len(ids), encoder))
-    uses = () if pretrained is None else pretrained.about.uses
-    about = ScoreNotes(uses=uses, notices=notices, texts=searched.texts)
-    clips = pl.DataFrame({"clip_id": shot + turned, ORDER_OF: [None] * len(shot) + shot})
-    captions = pl.DataFrame(schema={"caption_id": pl.String, "clip_id": pl.String, "text": pl.String})
-    return make_corpus(clips, captions), Scores(
-        np.concatenate(values, axis=1), list(searched.texts), shot + turned, about
-    )
-
-
-def _notices(looked_at: int, held: int, encoder: Encoder) -> Iterator[str]:
-    if looked_at < held:
-        yield f"Of {held:,} clips {looked_at:,}, drawn at random, were looked at in both orders."
+    both = shot + [f"{clip}{TURNED}" for clip in shot]
+    notices = [*cut]
+    if len(places) < len(ids):
+        notices.append(f"Of {len(ids):,} clips {len(places):,}, drawn at random, were looked at in both orders.")
     if encoder.window.frames > 1:
-        yield (
+        notices.append(
             f"The library's model sees {encoder.window.frames} frames at once, and within these they stay in order: "
             "only their sequence is turned round. To turn all round, index copies of the videos that play backwards."
         )
+    about = ScoreNotes(uses=pretrained.about.uses if pretrained else (), notices=tuple(notices), texts=texts)
+    clips = pl.DataFrame({"clip_id": both, ORDER_OF: [None] * len(shot) + shot})
+    captions = pl.DataFrame(schema={"caption_id": pl.String, "clip_id": pl.String, "text": pl.String})
+    table = np.concatenate(np.concatenate(values, axis=2), axis=1)
+    return make_corpus(clips, captions), Scores(table, list(texts), both, about)
 
 
-def _by_best_frame(opened: Snapshot, queries: NDArray[Any]) -> BothOrders:
-    vectors, seen = opened.vectors, opened.seen
-    assert vectors is not None  # it was looked at
-
-    def scores(places: Sequence[int]) -> NDArray[Any]:
-        frames = [
-            np.asarray(vectors.read(int(opened.first_rows[one]), int(opened.counts[one])), np.float32)
-            for one in seen[list(places)]
-        ]
-        best = [[(queries @ order.T).max(axis=1) for order in (one, one[::-1])] for one in frames]
-        return np.round(np.array(best).transpose(1, 2, 0), DECIMALS)
-
-    return scores
+def _by_best_frame(s: Snapshot, vectors: ExactVectors, queries: FloatArray, places: Sequence[int]) -> NDArray[Any]:
+    """Scores (2, Q, C) of queries with clips, given by their places: as they are, and turned round."""
+    frames = [
+        np.asarray(vectors.read(int(s.first_rows[one]), int(s.counts[one])), np.float32) for one in s.seen[list(places)]
+    ]
+    best = [[(queries @ order.T).max(axis=1) for order in (one, one[::-1])] for one in frames]
+    return np.round(np.array(best).transpose(1, 2, 0), DECIMALS)
 
 
-@dataclass(frozen=True, eq=False)
-class _MatchedClips:
-    """Clips of a library as a matcher that re-ranks scores them, in both orders."""
+def _by_matcher(
+    s: Snapshot, encoder: Encoder, pretrained: Pretrained, queries: Sequence[Encoded], places: Sequence[int]
+) -> NDArray[Any]:
+    """Scores (2, Q, C) as a matcher that re-ranks gives them."""
+    from evenreel.edits.frame_order import reordered
+    from evenreel.library.search.rerank import as_given, stored_clip
+    from evenreel.matchers.scoring import encode_videos, score_with_parts
+    from evenreel.similarity.tiles import Encoded, gather_rows, row_bytes
 
-    opened: Snapshot
-    encoder: Encoder
-    pretrained: Pretrained
-    texts: Sequence[str]
-
-    def scores(self, places: Sequence[int]) -> NDArray[Any]:
-        """Score all queries with some clips: (2, Q, C)."""
-        from evenreel.edits.frame_order import reordered
-
-        clips = [self._clip(place) for place in places]
-        return np.stack([self._scored(clips), self._scored([reordered(one, "reversed") for one in clips])])
-
-    def _clip(self, place: int) -> VideoFeatures:
-        from evenreel.library.search.rerank import as_given, stored_clip
-
-        inputs = self.pretrained.about.inputs
-        clip = stored_clip(self.opened, self.opened.seen_ids[place], text=inputs.windows is not None)
-        return as_given(clip, inputs, self.encoder)
-
-    def _scored(self, clips: Sequence[VideoFeatures]) -> NDArray[Any]:
-        from evenreel.matchers.scoring import encode_videos, score_with_parts
-        from evenreel.similarity.tiles import Encoded, gather_rows, row_bytes
-
-        matcher = self.pretrained.matcher
-        states = [(place, encode_videos(matcher, one).state) for place, one in enumerate(clips)]
+    matcher, inputs = pretrained.matcher, pretrained.about.inputs
+    stored = [stored_clip(s, s.seen_ids[place], text=inputs.windows is not None) for place in places]
+    clips, found = [as_given(clip, inputs, encoder) for clip in stored], []
+    for order in (clips, [reordered(one, "reversed") for one in clips]):
+        states = [(place, encode_videos(matcher, one).state) for place, one in enumerate(order)]
         largest_first = sorted(states, key=lambda placed: -row_bytes(placed[1]))  # so that none is copied for room
         rows = ((slice(place, place + 1), state) for place, state in largest_first)
-        videos = Encoded(tuple(one.ids[0] for one in clips), gather_rows(len(clips), rows))
-        found = [score_with_parts(matcher, query, videos).values for query in self._queries]
-        return np.round(np.array(found), DECIMALS)
+        videos = Encoded(tuple(one.ids[0] for one in order), gather_rows(len(order), rows))
+        found.append([score_with_parts(matcher, query, videos).values for query in queries])
+    return np.round(np.array(found), DECIMALS)
 
-    @cached_property
-    def _queries(self) -> list[Encoded]:
-        """Each query as the matcher encodes it when it re-ranks."""
-        from evenreel.library.search.rerank import query_features
-        from evenreel.matchers.matcher import check_words
-        from evenreel.matchers.scoring import encode_texts
 
-        matcher = self.pretrained.matcher
-        found = []
-        for text in self.texts:
-            query = query_features(self.pretrained, text, self.encoder.encode_text([text]))
-            check_words(matcher, query.word_mask)
-            found.append(encode_texts(matcher, query))
-        return found
+def _matcher_queries(encoder: Encoder, pretrained: Pretrained, texts: Sequence[str]) -> list[Encoded]:
+    """Each query as the matcher encodes it when it re-ranks."""
+    from evenreel.library.search.rerank import query_features
+    from evenreel.matchers.matcher import check_words
+    from evenreel.matchers.scoring import encode_texts
+
+    found = []
+    for text in texts:
+        query = query_features(pretrained, text, encoder.encode_text([text]))
+        check_words(pretrained.matcher, query.word_mask)
+        found.append(encode_texts(pretrained.matcher, query))
+    return found

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from evenreel.audits.overview.audit import GroupOverview, Overview
+    from evenreel.audits.overview import GroupOverview, Overview
     from evenreel.features import SetAside
     from evenreel.types import Corpus
 
@@ -57,8 +57,7 @@ def overview_corpus(
     as_json: JsonOption = False,
 ) -> None:
     """Compare the outward form of real clips and their mirrors. Exit status 3 if a video cannot be read."""
-    from evenreel.audits.overview.audit import overview
-    from evenreel.audits.overview.page import overview_page
+    from evenreel.audits.overview import overview, overview_page
     from evenreel.corpus import save_corpus
     from evenreel.features.facts import FACTS, FactSettings, clip_facts, with_facts
     from evenreel.report.page import write_page
@@ -84,7 +83,7 @@ def overview_corpus(
 
 def _similarities(corpus: Corpus, features: Path, rule: str | None) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     """Cosines of all pairs, and what must be known of them."""
-    from evenreel.audits.overview.audit import PAPER_RULE, similarities
+    from evenreel.audits.overview import PAPER_RULE, similarities
     from evenreel.corpus.counterparts import counterparts
     from evenreel.features import find_clips
 
@@ -96,7 +95,7 @@ def _similarities(corpus: Corpus, features: Path, rule: str | None) -> tuple[NDA
 
 def _show(found: Overview, set_aside: Sequence[SetAside], report: Path | None, origin: Provenance | None) -> None:
     """Words; or JSON, where the origin is given."""
-    from evenreel.audits.overview.page import overview_sentence
+    from evenreel.audits.overview import overview_sentence
 
     if origin is not None:
         print_json(found.to_json() | {"set_aside": set_aside, "report": report, "provenance": origin.to_json()})
@@ -118,7 +117,7 @@ def _show(found: Overview, set_aside: Sequence[SetAside], report: Path | None, o
 
 
 def _show_group(one: GroupOverview, confidence: float) -> None:
-    from evenreel.audits.overview.audit import names_words, spread_words
+    from evenreel.audits.overview import names_words, spread_words
     from evenreel.report.result import figure_words
 
     out = console()

@@ -86,7 +86,7 @@ class EvaluationFiles:
             check_place(path)
 
     def _check_hub(self) -> None:
-        from evenreel.report.hub import HubDataset
+        from evenreel.report.evaluation import HubDataset
 
         for_hub = self.eval_results or self.model_card
         if for_hub and not self.dataset_id:
@@ -124,7 +124,7 @@ def check_place(path: Path) -> None:
 def write_for_hub(files: EvaluationFiles, path: Path, evaluation: Evaluation, split: str | None) -> None:
     """Write the figures of one system for the hub, each form where `files` says so."""
     from evenreel.files import output_file
-    from evenreel.report.hub import HubDataset, eval_results, model_card
+    from evenreel.report.evaluation import HubDataset, eval_results, model_card
 
     if not files.dataset_id:
         return

@@ -18,10 +18,18 @@ from evenreel.evaluation.intervals import Interval
 from evenreel.evaluation.moments import MomentDifference, MomentEvaluation
 from evenreel.files import output_file
 from evenreel.provenance import Provenance
-from evenreel.report.evaluation import difference_cells, figures_table
-from evenreel.report.groups import gaps_table, group_sentences, groups_table
+from evenreel.report.evaluation import (
+    as_latex,
+    as_markdown,
+    cells_of,
+    difference_cells,
+    figures_table,
+    gaps_table,
+    group_sentences,
+    groups_table,
+    note,
+)
 from evenreel.report.page import Table as PageTable
-from evenreel.report.side_by_side import as_latex, as_markdown, cells_of, note
 from evenreel.report.words import (
     GAP_METHOD,
     PROTOCOLS,

@@ -15,8 +15,7 @@ from evenreel.features.pool import SetAside
 from evenreel.files import write_durably
 from evenreel.matchers.batches import row_lengths
 from evenreel.provenance import provenance_of
-from evenreel.report.page import write_page
-from evenreel.report.training import training_page
+from evenreel.report.page import training_page, write_page
 from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.data.material import LoadedData
 from evenreel.training.data.pixels import PixelExamples

@@ -11,17 +11,35 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.audits.length.class_lengths import ClassLengths, class_lengths
-from evenreel.audits.length.data import LengthData, TrainTestClasses
-from evenreel.audits.length.examples import STRIP_DEPTH, Groups, Weighted, histogram_parts, strip_captions, strip_parts
-from evenreel.audits.length.figures import discrepancy_bars, length_boxes, length_histograms, relevance_strips
-from evenreel.audits.length.first_clips import MAIN
-from evenreel.audits.length.measures import LengthMeasures, measure_length
-from evenreel.audits.length.tables import chance_table, class_table, discrepancy_table, most_affected
-from evenreel.audits.length.tail import TailClasses, read_tail_classes
-from evenreel.audits.length.words import length_method, length_notices, unit_of
+from evenreel.audits.class_lengths import ClassLengths, TailClasses, class_lengths, read_tail_classes
+from evenreel.audits.exchange import mean_interval
+from evenreel.audits.length import (
+    MAIN,
+    LengthData,
+    LengthMeasures,
+    TrainTestClasses,
+    chance_table,
+    class_table,
+    discrepancy_table,
+    histogram_parts,
+    length_method,
+    length_notices,
+    measure_length,
+    most_affected,
+    strip_captions,
+    strip_parts,
+    unit_of,
+)
+from evenreel.audits.length_charts import (
+    STRIP_DEPTH,
+    Groups,
+    Weighted,
+    discrepancy_bars,
+    length_boxes,
+    length_histograms,
+    relevance_strips,
+)
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.means import mean_interval
 from evenreel.corpus import select
 from evenreel.corpus.actions import Actions, action_names, actions_of
 from evenreel.debias.trimming import trim_class

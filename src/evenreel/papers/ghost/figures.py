@@ -12,13 +12,19 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.audits.overview.audit import PAPER_RULE, Overview, overview, overview_tables, similarities
-from evenreel.audits.overview.page import overview_method, overview_sentence
-from evenreel.audits.pairs import PairedScores, pair_scores
+from evenreel.audits.exchange import DELTA_METRICS, MIX_R, inverted_interval
+from evenreel.audits.inputs import PairedScores, pair_scores
+from evenreel.audits.overview import (
+    PAPER_RULE,
+    Overview,
+    overview,
+    overview_method,
+    overview_sentence,
+    overview_tables,
+    similarities,
+)
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.source.paired import SourceMeasures, measure_source
-from evenreel.audits.statistics.deltas import DELTA_METRICS, MIX_R
-from evenreel.audits.statistics.inversion import inverted_interval
+from evenreel.audits.source import SourceMeasures, measure_source
 from evenreel.corpus.counterparts import counterparts
 from evenreel.debias.source import PRESETS
 from evenreel.edits.frame_order import reordered, sees_order, single_frame

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.audits.statistics.deltas import MIX_R
+from evenreel.audits.exchange import MIX_R
 from evenreel.corpus.counterparts import counterparts
 from evenreel.debias.source import PRESETS as TERMS
 from evenreel.edits.frame_order import reordered

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evenreel.audits.statistics.means import ratio_intervals
+from evenreel.audits.exchange import ratio_intervals
 from evenreel.checkpoint.architecture import build, module
 from evenreel.encoders.towers import usable_device
 from evenreel.errors import UsageError

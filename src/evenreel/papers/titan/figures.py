@@ -33,8 +33,8 @@ from evenreel.adaptation.titan import (
 )
 from evenreel.adaptation.titan_correction import CausalCorrection, judged
 from evenreel.arrays import CACHED_BYTES, row_bands
+from evenreel.audits.exchange import hits_interval, mean_interval
 from evenreel.audits.settings import AuditSettings
-from evenreel.audits.statistics.means import hits_interval, mean_interval
 from evenreel.errors import UsageError
 from evenreel.evaluation import EvaluationSettings, Interval, evaluate, parse_metrics
 from evenreel.evaluation.concentration import balance
