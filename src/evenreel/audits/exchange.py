@@ -409,7 +409,7 @@ def swapped_figures(first: PerQuery, second: PerQuery, cluster: NDArray[np.int64
     """Compute figures of real clips and mirrors in each sample of exchanged pairs, from columns that stay the same.
 
     Args:
-        first: (Q,) columns of real clips, see `evenreel.evaluation.first_hit.hit_columns`.
+        first: (Q,) columns of real clips, see `evenreel.evaluation.ranking.hit_columns`.
         second: (Q,) columns of mirrors.
         cluster: (Q,) cluster of each caption, a column of `flips`.
         flips: (1 + B, G) whether a sample exchanges the clips of a cluster.

@@ -167,7 +167,7 @@ def pair_scores(scores: ScoreBlocks, corpus: Corpus, group: str, cluster: str = 
         scores: scores of captions and clips.
         corpus: corpus with the pairs of real clips and mirrors.
         group: group of mirrors: generator and setting.
-        cluster: real clips that are resampled together, see `evenreel.evaluation.clusters`.
+        cluster: real clips that are resampled together, see `evenreel.evaluation.intervals.clusters_of`.
 
     Raises:
         CorpusError: the group has no pair of which caption, real clip and mirror are in the scores.
