@@ -49,7 +49,7 @@ from evenreel.papers.engine.material import CorpusPart, part_of
 from evenreel.papers.engine.runs import TrainingRun
 from evenreel.planted import PlantedCorpus, PlantSettings, corpus_of, plan_corpus, text_features, video_features
 from evenreel.planted.source import GENERATOR
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 from evenreel.types import Encoder
 
 RULE = "6 midpoints"

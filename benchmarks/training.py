@@ -49,8 +49,7 @@ from evenreel.training.data.examples import (
 from evenreel.training.data.pairs import Order, Pairs, pairs_of
 from evenreel.training.loop.optimiser import parameter_groups, rate_share
 from evenreel.training.loop.run import RunHooks, train
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import Backbone, Data, Loop, MatcherChoice, Records
+from evenreel.training.recipe import Backbone, Data, Loop, MatcherChoice, Recipe, Records
 from evenreel.types import TextFeatures, VideoFeatures
 
 CLIPS, FRAMES, WORDS, DIMENSION = 512, 12, 32, 512

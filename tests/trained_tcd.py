@@ -12,8 +12,7 @@ from evenreel.planted import PlantedCorpus, corpus_of, plan_corpus, text_feature
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.pairs import pairs_of
 from evenreel.training.loop.run import train
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import Data, Loop, MatcherChoice, Optimiser, Records
+from evenreel.training.recipe import Data, Loop, MatcherChoice, Optimiser, Recipe, Records
 
 FRAMES, STEPS = 6, 30
 RULE = f"{FRAMES} midpoints"

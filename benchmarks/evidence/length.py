@@ -33,8 +33,7 @@ from evenreel.planted.worlds.drawing import FeatureWorld, draw_world
 from evenreel.planted.worlds.lengths import LENGTH_WORLD
 from evenreel.planted.worlds.vectors import arc
 from evenreel.training.ensemble.trimmed import trimmed_corpus
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import Members, Trim
+from evenreel.training.recipe import Members, Recipe, Trim
 
 LONGER, ENSEMBLE, ENSEMBLE_4 = "twice the steps, plain", "ensemble of 2", "ensemble of 4"
 WITHOUT_LENGTH = "frames without length"

@@ -37,7 +37,7 @@ from evenreel.matchers.tcd.settings import PRINTED
 from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.similarity.windows import window_scores
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 from evenreel.types import ScoreBlocks
 
 BATCH, LEARNING_RATE, TEMPERATURE = 42, 8e-3, 0.03

@@ -50,7 +50,7 @@ from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.data.pairs import pairs_of
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 from evenreel.types import CAMERA, FloatArray, ScoreBlocks
 
 WIN_RATE, CONTINUED = "win rate", "continued"

@@ -33,7 +33,7 @@ from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.registry import build_matcher
 from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.drawing import FeatureWorld, numbers_of
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 
 CONTROL_TWICE = "twice the steps, uncorrected"
 CLEARED, BY_NAME = "habits taken out", "annotators' means taken out"

@@ -31,8 +31,7 @@ from evenreel.training.data.pairs import pairs_of
 from evenreel.training.ensemble.members import train_recipe
 from evenreel.training.ensemble.strata import lengths_of
 from evenreel.training.loop.run import RunHooks
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import Data, Loop, MatcherChoice, Optimiser, Records, Selection
+from evenreel.training.recipe import Data, Loop, MatcherChoice, Optimiser, Recipe, Records, Selection
 from evenreel.types import Corpus, ScoreBlocks, Scores, TextFeatures, VideoFeatures
 
 SplitName = Literal["train", "val", "test"]

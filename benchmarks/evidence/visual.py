@@ -45,8 +45,7 @@ from evenreel.planted.worlds.backgrounds import draw_backgrounds, phrases_of
 from evenreel.planted.worlds.drawing import FeatureWorld
 from evenreel.training.data.backgrounds import with_backgrounds
 from evenreel.training.data.examples import FeatureExamples
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import BackgroundExchange
+from evenreel.training.recipe import BackgroundExchange, Recipe
 from evenreel.types import FloatArray
 
 FREQUENT = 200

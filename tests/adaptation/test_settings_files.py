@@ -21,8 +21,7 @@ from evenreel.adaptation.titan.counterfactuals import CounterfactualSettings
 from evenreel.adaptation.titan.matching import MatchSettings
 from evenreel.errors import UsageError
 from evenreel.matchers.wti import Wti, WtiSettings
-from evenreel.training.recipe.files import settings_text
-from evenreel.training.recipe.recipe import RecipeError
+from evenreel.training.recipe import RecipeError, settings_text
 from tests.adaptation.shifted import SIZE, adapted
 
 TITAN = replace(

@@ -34,7 +34,7 @@ from evenreel.features.manifest import write_manifest
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.media.workers import content_digest as digest
 from evenreel.training.data.material import load_material
-from evenreel.training.recipe.files import load_recipe
+from evenreel.training.recipe import load_recipe
 from evenreel.types import Corpus, VideoFeatures
 from tests.cli.test_library_commands import here
 from tests.features.test_sets import words_table

@@ -22,7 +22,7 @@ from evenreel.papers import find_study
 from evenreel.papers.engine import caption_bank
 from evenreel.papers.engine.reading import load_study_inputs
 from evenreel.papers.engine.sources import LearnedModelSources
-from evenreel.training.recipe.recipe import RecipeError
+from evenreel.training.recipe import RecipeError
 from evenreel.types import Corpus, TextFeatures
 
 SPEC = MatcherSpec("adapted", {}, (MatcherSpec("mean_pool"),))

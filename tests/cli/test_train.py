@@ -29,7 +29,7 @@ from evenreel.training.data import clip_check, material
 from evenreel.training.loop.milestones import best_weights
 from evenreel.training.loop.run_folder import DATA, METRICS, RunFolderError, claim
 from evenreel.training.loop.saved_files import MetricsFile
-from evenreel.training.recipe.files import load_recipe
+from evenreel.training.recipe import load_recipe
 from tests.training.conftest import BROKEN, clip_folder, corpus_folder
 
 __all__ = ["clip_folder", "corpus_folder"]

@@ -16,8 +16,7 @@ from evenreel.features.scene_elements import embed, save_embedded
 from evenreel.language.scene_dictionary import mine
 from evenreel.training.data.material import LoadedData, load_material
 from evenreel.training.loop.run import RunHooks, TrainedModel, facts_of, train
-from evenreel.training.recipe.files import find_recipe, load_recipe
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe, find_recipe, load_recipe
 from evenreel.types import ScoreBlocks
 from tests.features.test_sets import words_table
 from tests.tiny_checkpoints import tiny_clip

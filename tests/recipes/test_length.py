@@ -15,8 +15,7 @@ from evenreel.features.stored.store import StoredSettings, store_features
 from evenreel.papers import study_recipe
 from evenreel.training.data.material import load_material
 from evenreel.training.ensemble.members import train_recipe
-from evenreel.training.recipe.files import find_recipe, load_recipe, shipped_recipes
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe, find_recipe, load_recipe, shipped_recipes
 from tests.papers.class_clips import class_material
 
 NAMES = [name for name in shipped_recipes() if name.startswith("length/")]

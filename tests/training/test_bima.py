@@ -24,7 +24,7 @@ from evenreel.training.data.pairs import Order
 from evenreel.training.data.splits import EncoderUsed
 from evenreel.training.loop.run import RunHooks, TrainedModel, train
 from evenreel.training.loop.run_folder import METRICS
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 from tests.training.loop.test_run import CutShortError, figures_of
 from tests.training.small_material import DIMENSION, small_examples
 

@@ -30,7 +30,7 @@ from evenreel.training.cost import (
     recipe_cost,
 )
 from evenreel.training.ensemble.strata import ClipLengths
-from evenreel.training.recipe.sections import MatcherChoice
+from evenreel.training.recipe import MatcherChoice
 from evenreel.training.timing import EpochTime, Times, measured_times
 from tests.in_process import run_here
 from tests.matchers.examples import DIMENSION, SETTINGS, small

@@ -26,7 +26,7 @@ from evenreel.training.data.pairs import Order, mirror_rows, pairs_of
 from evenreel.training.data.pixels import PixelExamples
 from evenreel.training.data.splits import mirrors_of, parts_of
 from evenreel.training.loop.run import RunHooks, TrainedModel, train
-from evenreel.training.recipe.sections import Data
+from evenreel.training.recipe import Data
 from evenreel.types import Corpus
 from tests.training.loop.test_run import check_resumed, figures_of, weights_of
 from tests.training.small_material import DIMENSION, small_corpus, small_examples, small_recipe

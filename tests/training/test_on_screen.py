@@ -31,8 +31,7 @@ from evenreel.training.data.pixels import PixelExamples
 from evenreel.training.data.window_tokens import WindowTokens
 from evenreel.training.loop.module import RetrievalModule
 from evenreel.training.loop.run import RunHooks, train
-from evenreel.training.recipe.files import recipe_from, recipe_text
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe, recipe_from, recipe_text
 from evenreel.types import ScoreBlocks, Scores
 from tests.tiny_checkpoints import WORDS, tiny_siglip
 from tests.training.loop.test_run import figures_of, weights_of

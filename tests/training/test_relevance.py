@@ -25,7 +25,7 @@ from evenreel.training.data.pairs import Order, pairs_of
 from evenreel.training.data.splits import mirrors_of
 from evenreel.training.loop.module import RetrievalModule
 from evenreel.training.loop.run import train
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 from evenreel.types import Corpus, RoleGraph
 from tests.training.loop.test_run import figures_of
 from tests.training.small_material import DIMENSION, small_recipe

@@ -23,7 +23,7 @@ from evenreel.matchers.scoring import matcher_scores
 from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.data.material import load_material
 from evenreel.training.loop.run import train
-from evenreel.training.recipe.files import load_recipe
+from evenreel.training.recipe import load_recipe
 from tests.in_process import run_here
 
 TEXTS = ("cut the tomato", "a man runs", "wash plates with water", "two dogs bark", "open door", "put cup on table")

@@ -23,7 +23,6 @@ PRELOADED = [
     "evenreel.training.data.material",
     "evenreel.evaluation",
     "evenreel.checkpoint",
-    "jsonargparse",
     "omegaconf",
 ]
 """What every process would otherwise import for itself."""

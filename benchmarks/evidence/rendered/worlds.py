@@ -27,8 +27,7 @@ from evenreel.planted import BIASES, BiasName, PlantedClip, PlantedCorpus, Plant
 from evenreel.planted.features import on_screen_features
 from evenreel.planted.harder import Harder
 from evenreel.planted.plan import SPLITS
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import MatcherChoice, Selection
+from evenreel.training.recipe import MatcherChoice, Recipe, Selection
 from evenreel.types import ScoreBlocks, VideoFeatures
 
 ORACLE, ON_SIGNS = "oracle", ", words on signs"

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenreel.adaptation.settings import AdaptSettings
-from evenreel.training.recipe.files import changed, named_file, read_changed, read_settings, yaml_files
-from evenreel.training.recipe.recipe import RecipeError
+from evenreel.training.recipe import RecipeError, changed, named_file, read_changed, read_settings, yaml_files
 
 if TYPE_CHECKING:
     from evenreel.adaptation.preparing import PrepareSettings
@@ -40,7 +39,7 @@ def load_settings(name: str | Path = DEFAULT, changes: Sequence[str] = ()) -> Ad
     'one_way'
     """
     path = named_file(name, shipped_settings(), _WHAT)
-    values = read_changed(path, changes, _WHAT)
+    values = read_changed(path, changes, _WHAT, shipped_settings())
     try:
         return read_settings(AdaptSettings, values)
     except RecipeError as error:
@@ -60,7 +59,7 @@ def load_prepare_settings(path: Path | None = None, changes: Sequence[str] = ())
     """
     from evenreel.adaptation.preparing import PrepareSettings
 
-    values = changed({}, changes) if path is None else read_changed(path, changes, _WHAT)
+    values = changed({}, changes) if path is None else read_changed(path, changes, _WHAT, {})
     try:
         return read_settings(PrepareSettings, values)
     except RecipeError as error:

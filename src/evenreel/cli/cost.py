@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from evenreel.matchers.entry import LearnedFrom
     from evenreel.training.cost import Cost, RecipeCost
-    from evenreel.training.recipe.recipe import Recipe
+    from evenreel.training.recipe import Recipe
     from evenreel.training.timing import Times
 
 GALLERY = 10_000
@@ -63,7 +63,7 @@ def cost(
 ) -> None:
     """Say what a recipe's matcher costs: parameters, multiply-adds, bytes of a gallery, seconds an epoch."""
     from evenreel.training.cost import Shape, frames_of, recipe_cost
-    from evenreel.training.recipe.files import find_recipe, load_recipe
+    from evenreel.training.recipe import find_recipe, load_recipe
 
     chosen = load_recipe(find_recipe(recipe), changes or ())
     if measure and inputs.dimension is not None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evenreel.papers import Study, StudyInputs, StudySettings
     from evenreel.papers.engine.sources import StudySources
     from evenreel.report.result import AuditResult
-    from evenreel.training.recipe.recipe import Recipe
+    from evenreel.training.recipe import Recipe
 
 REPORT, RESULTS, RUNS = "report.html", "results.json", "runs"
 NAME_ALL = (

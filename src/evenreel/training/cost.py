@@ -26,7 +26,7 @@ from evenreel.matchers.entry import LearnedFrom
 from evenreel.matchers.matcher import Matcher
 from evenreel.media import parse_rule
 from evenreel.similarity.states import mapped, row_bytes, take_rows, tensors_of
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 from evenreel.training.specs import spec_of
 from evenreel.types import OnScreen, RoleGraph, RoleNode
 

@@ -13,7 +13,7 @@ from evenreel.errors import UsageError
 from evenreel.matchers.entry import LearnedFrom
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.loop.run_folder import Facts
-from evenreel.training.recipe.recipe import Recipe, RecipeError
+from evenreel.training.recipe import Recipe, RecipeError
 
 
 def spec_of(recipe: Recipe) -> MatcherSpec:

@@ -17,8 +17,7 @@ from evenreel.training.ensemble.members import train_recipe
 from evenreel.training.ensemble.runs import seeded_runs, stratum_runs, whole_run
 from evenreel.training.loop.milestones import plan_of
 from evenreel.training.loop.run import RunHooks
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import Records
+from evenreel.training.recipe import Recipe, Records
 
 WARM_UP_STEPS = 5
 STEPS = 20

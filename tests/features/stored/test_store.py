@@ -40,8 +40,7 @@ from evenreel.features.stored.clips import INDEX, MATRICES, joined
 from evenreel.features.stored.files import opened
 from evenreel.library.search.rerank import check_encoder
 from evenreel.training.data.material import load_material
-from evenreel.training.recipe.files import recipe_from
-from evenreel.training.recipe.recipe import RecipeError
+from evenreel.training.recipe import RecipeError, recipe_from
 from evenreel.types import Corpus
 from tests.bombs import archive, claiming, endless_zeros
 from tests.features.corpora import corpus_of

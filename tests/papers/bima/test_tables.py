@@ -37,7 +37,7 @@ from evenreel.papers.bima.variants import (
 from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.trainings import each_outcome
 from evenreel.papers.engine.variants import Variants
-from evenreel.training.recipe.sections import MatcherChoice
+from evenreel.training.recipe import MatcherChoice
 from tests.papers.class_clips import class_material, quick_settings
 from tests.papers.every_input import EveryInput, EverySetting
 

@@ -44,8 +44,7 @@ from evenreel.training.ensemble.runs import seeded_runs
 from evenreel.training.ensemble.strata import Stratum
 from evenreel.training.loop.milestones import SelectionProgress
 from evenreel.training.loop.run import RunHooks, TrainedModel
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import Members
+from evenreel.training.recipe import Members, Recipe
 from evenreel.training.specs import learned_from, spec_of
 from tests.papers.class_clips import STREAMS, class_material, quick_settings
 from tests.papers.every_input import EverySetting, longer_videos, options_of

@@ -35,7 +35,7 @@ from evenreel.papers.tcd.variants import (
     word_ratios,
     wordless_modules,
 )
-from evenreel.training.recipe.sections import MatcherChoice
+from evenreel.training.recipe import MatcherChoice
 from evenreel.types import Scores
 from tests.papers.every_input import EveryInput, EverySetting, longer_videos, options_of
 from tests.papers.signs import TEST, TRAIN, quick_settings, sign_material, with_words

@@ -24,7 +24,7 @@ from evenreel.training import RecipeError, load_recipe, recipe_text
 from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.data.material import LoadedData, load_material
 from evenreel.training.loop.run import RunHooks, train
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 from evenreel.types import Corpus, Scores, VideoFeatures
 from tests.training.small_material import small_recipe
 from tests.training.small_signs import SIGNS, signs_of

@@ -18,8 +18,7 @@ from evenreel.training.data.backgrounds import length_polynomials, mean_frames, 
 from evenreel.training.data.examples import Draw, FeatureExamples
 from evenreel.training.data.material import load_material
 from evenreel.training.loop.run import train
-from evenreel.training.recipe.recipe import RecipeError
-from evenreel.training.recipe.sections import BackgroundExchange
+from evenreel.training.recipe import BackgroundExchange, RecipeError
 from evenreel.types import VideoFeatures
 from tests.training.small_material import small_corpus, small_examples, small_material, small_recipe
 

@@ -20,7 +20,7 @@ from evenreel.training.data.examples import FeatureExamples
 from evenreel.training.data.likeness import drawn_alike
 from evenreel.training.data.material import load_material
 from evenreel.training.loop.run import train
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 from evenreel.types import VideoFeatures
 from tests.training.small_material import DIMENSION, small_corpus, small_examples, small_material, small_recipe
 

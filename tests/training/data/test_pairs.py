@@ -15,7 +15,7 @@ from evenreel.corpus import class_relevance, make_corpus
 from evenreel.errors import CorpusError
 from evenreel.training.data.pairs import Order, Pairs, batch_seed, needs_relevance, pairs_of
 from evenreel.training.data.splits import parts_of
-from evenreel.training.recipe.sections import Data, MatcherChoice
+from evenreel.training.recipe import Data, MatcherChoice
 from tests.training.small_material import small_corpus, small_recipe
 
 CLIPS = pl.DataFrame({"clip_id": ["a", "b", "c"], "split": ["train", "train", "val"]})

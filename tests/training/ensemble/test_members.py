@@ -27,7 +27,7 @@ from evenreel.training.ensemble.strata import ClipLengths, described, divided, t
 from evenreel.training.loop.milestones import TrainingError
 from evenreel.training.loop.run import RunHooks, TrainedModel, train
 from evenreel.training.loop.run_folder import LAST, METRICS
-from evenreel.training.recipe.sections import Members
+from evenreel.training.recipe import Members
 from evenreel.types import RoleGraph, RoleNode
 from tests.training.small_material import (
     DIMENSION,

@@ -9,8 +9,7 @@ import pytest
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError
 from evenreel.training.ensemble.trimmed import trimmed_corpus
-from evenreel.training.recipe.recipe import uses_of
-from evenreel.training.recipe.sections import Trim
+from evenreel.training.recipe import Trim, uses_of
 from evenreel.types import Corpus
 from tests.training.small_material import small_recipe
 

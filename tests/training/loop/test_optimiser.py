@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from evenreel.training.loop.optimiser import configure, parameter_groups, rate_share
-from evenreel.training.recipe.sections import Optimiser, Schedule
+from evenreel.training.recipe import Optimiser, Schedule
 from tests.training.small_material import small_recipe
 
 

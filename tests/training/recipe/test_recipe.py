@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.training import RecipeError, find_recipe, load_recipe, recipe_from, recipe_text
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import Backbone, Loop, Members, Trim
+from evenreel.training.recipe import Backbone, Loop, Members, Recipe, Trim
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -35,13 +34,46 @@ def test_a_recipe_reads_back_as_it_was_written(recipe_file: Path) -> None:
     assert load_recipe(recipe_file) == recipe_from(SMALL)
 
 
-def test_a_setting_of_an_older_run_is_passed_over_where_it_says_nothing(recipe_file: Path) -> None:
-    text = recipe_file.read_text(encoding="utf-8")
-    recipe_file.write_text(text.replace("pretrained_features: null", "seen: null"), encoding="utf-8")
-    assert load_recipe(recipe_file) == recipe_from(SMALL)
-    recipe_file.write_text(text.replace("pretrained_features: null", "seen: others"), encoding="utf-8")
-    with pytest.raises(RecipeError, match=r"data\.seen is called data\.pretrained_features now; rename it"):
-        load_recipe(recipe_file)
+def test_a_recipe_says_what_differs_from_the_one_it_is_based_on(tmp_path: Path) -> None:
+    """A user's chain of two on one of the package: tables merge, other values replace, null clears, --set comes last."""
+    shipped = load_recipe(find_recipe("textvr/t_mass"))
+    (tmp_path / "base.yaml").write_text(
+        "based_on: textvr/t_mass\nname: mine\nadapter: null\nabout: {source: Mine., kept: null}\n"
+        "trim: {least: 5}\nloop: {epochs: null, steps: 9}\noptimiser: {exempt: ['*bias']}\n"
+    )
+    (tmp_path / "own.yaml").write_text("based_on: base.yaml\ntrim: {preset: paper_literal}\nloop: {seed: 3}\n")
+    found = load_recipe(tmp_path / "own.yaml", ["loop.batch_size=8", "trim.rule=random"])
+    assert found.about.startswith("Mine. The settings are those for MSR-VTT. What differs here: Beside 12 frames")
+    assert found.about.endswith("on the test split.")
+    assert found == replace(
+        shipped,
+        name="mine",
+        about=found.about,
+        adapter=None,
+        trim=Trim("random", 10.0, 60),
+        loop=replace(shipped.loop, epochs=None, steps=9, seed=3, batch_size=8),
+        optimiser=replace(shipped.optimiser, exempt=("*bias",)),
+    )
+    assert load_recipe(tmp_path / "base.yaml").trim == Trim(least=5)
+
+
+@pytest.mark.parametrize(
+    ("base", "sentence"),
+    [
+        ("own.yaml", "own.yaml, which is based on itself; break the circle"),
+        ("other.yaml", "which is based on itself; break the circle"),
+        ("none/such", "own.yaml has based_on: 'none/such'. There is no recipe 'none/such'"),
+        ("[a, b]", "has based_on: ['a', 'b']"),
+        ("bad.yaml", "bad.yaml is not a table of settings"),
+    ],
+)
+def test_a_base_that_is_none_is_refused(tmp_path: Path, base: str, sentence: str) -> None:
+    (tmp_path / "own.yaml").write_text(f"based_on: {base}\n")
+    (tmp_path / "other.yaml").write_text("based_on: own.yaml\n")
+    (tmp_path / "bad.yaml").write_text("- 1\n")
+    with pytest.raises(RecipeError) as caught:
+        load_recipe(tmp_path / "own.yaml")
+    assert sentence in " ".join(str(caught.value).split())
 
 
 def test_types_are_those_of_the_fields() -> None:

@@ -15,7 +15,7 @@ from evenreel.cli.adapt.inputs import Given
 from evenreel.cli.progress import share_bar
 from evenreel.provenance import Provenance
 from evenreel.report.page import Page, render, write_page
-from evenreel.training.recipe.files import settings_text
+from evenreel.training.recipe import settings_text
 
 if TYPE_CHECKING:
     from evenreel.adaptation.run import Adaptation

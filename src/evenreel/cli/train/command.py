@@ -14,7 +14,7 @@ from evenreel.cli.progress import share_bar, step_bar
 if TYPE_CHECKING:
     from evenreel.cli.train.files import FinishedRun
     from evenreel.training.loop.milestones import Watch
-    from evenreel.training.recipe.recipe import Recipe
+    from evenreel.training.recipe import Recipe
 
 RUNS = Path("runs")
 
@@ -30,7 +30,7 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train a matcher, and its towers where the recipe says so. Exit status 3 if clips had to be skipped."""
-    from evenreel.training.recipe.files import find_recipe, load_recipe
+    from evenreel.training.recipe import find_recipe, load_recipe
 
     chosen = load_recipe(find_recipe(recipe), changes or ())  # a wrong one is told before torch is imported
     from evenreel.cli.train.show import show_tower_members, show_training

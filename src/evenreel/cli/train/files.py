@@ -23,8 +23,7 @@ from evenreel.training.data.pixels import PixelExamples
 from evenreel.training.loop.run import TrainedModel
 from evenreel.training.loop.run_folder import MEMBERS, METRICS
 from evenreel.training.loop.saved_files import MetricsFile
-from evenreel.training.recipe.files import recipe_text
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe, recipe_text
 from evenreel.training.specs import spec_of
 
 CHECKPOINT, PAGE, SET_ASIDE = "checkpoint", "curves.html", "set_aside.csv"

@@ -14,7 +14,7 @@ from evenreel.cli.show_library import console, list_aside, print_json, safe
 from evenreel.cli.train.files import CHECKPOINT, SET_ASIDE, FinishedRun, clips_note, validation_figures
 from evenreel.training.ensemble.towers import score_weights
 from evenreel.training.loop.run import TrainedModel
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 
 MANY = 10
 

@@ -13,8 +13,7 @@ from evenreel.matchers.bima.settings import BimaSettings
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.variants import Variant, Variants, beside, changed, from_the_start
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import MatcherChoice
+from evenreel.training.recipe import MatcherChoice, Recipe
 
 BIMA = "bima"
 OFF: dict[str, Any] = {"use_entities": False, "use_activities": False, "captioning": False, "disentangle": False}

@@ -25,8 +25,7 @@ from evenreel.training.data.examples import FeatureExamples, TrainingInputs
 from evenreel.training.data.pairs import needs_relevance, pairs_of
 from evenreel.training.data.splits import CorpusSplits, mirrors_of, with_other_clips
 from evenreel.training.loop.run import RunHooks, TrainedModel, train
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import MatcherChoice
+from evenreel.training.recipe import MatcherChoice, Recipe
 
 STARTS_READY = ("mean_pool", "temporal")
 """Matchers that rank by the towers' own similarities before they are trained."""

@@ -13,7 +13,7 @@ from evenreel.config import OptionForm
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
-    from evenreel.training.recipe.recipe import Recipe
+    from evenreel.training.recipe import Recipe
 
 
 def study_recipe(
@@ -23,13 +23,13 @@ def study_recipe(
 
     Args:
         name: a recipe, a file of the user's own or one that comes along; None for the default.
-        changes: settings in place of its own, as `evenreel.training.recipe.files.load_recipe` takes them.
+        changes: settings in place of its own, as `evenreel.training.recipe.load_recipe` takes them.
         default: a file of `evenreel.papers`.
 
     Raises:
         RecipeError: the recipe cannot be read or followed.
     """
-    from evenreel.training.recipe.files import find_recipe, load_recipe
+    from evenreel.training.recipe import find_recipe, load_recipe
 
     path = Path(str(files("evenreel.papers"))) / default if name is None else find_recipe(name)
     return load_recipe(path, changes)

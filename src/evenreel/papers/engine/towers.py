@@ -28,7 +28,7 @@ from evenreel.training.data.splits import CorpusSplits, LoadedSplits, usable_par
 from evenreel.training.loop.module import RetrievalModule
 from evenreel.training.loop.run import TrainedModel
 from evenreel.training.loop.validation import tower_features
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 from evenreel.training.specs import spec_of
 
 

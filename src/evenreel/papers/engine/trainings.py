@@ -36,7 +36,7 @@ from evenreel.training.ensemble.trimmed import trimmed_corpus
 from evenreel.training.loop.run import RunHooks, TrainedModel
 from evenreel.training.loop.run_folder import MEMBERS
 from evenreel.training.loop.validation import SelectionMeasure, higher_is_better
-from evenreel.training.recipe.recipe import Recipe, uses_of
+from evenreel.training.recipe import Recipe, uses_of
 from evenreel.training.specs import spec_of
 from evenreel.types import Corpus, ScoreBlocks
 from evenreel.wording import count

@@ -10,8 +10,7 @@ from evenreel.errors import UsageError
 from evenreel.matchers.batches import row_lengths
 from evenreel.matchers.registry import MATCHERS
 from evenreel.papers.engine.inputs import LearningInputs
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import MatcherChoice
+from evenreel.training.recipe import MatcherChoice, Recipe
 from evenreel.types import Corpus
 
 BASELINE = "baseline"

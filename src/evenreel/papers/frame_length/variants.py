@@ -16,8 +16,7 @@ from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.variants import BASELINE, MemberOf, Variant, Variants, beside, with_room
 from evenreel.papers.frame_length.settings import BaseSettings
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import MatcherChoice, Members, Trim
+from evenreel.training.recipe import MatcherChoice, Members, Recipe, Trim
 
 RMV_RAND, RMV_ALL, ENSEMBLE, BACKDOOR = "RmvRand", "RmvAll", "ensemble", "backdoor"
 TUNED, STRATA, RANDOM, ALL_STEPS = "fine-tuned strata", "strata by length", "strata at random", ", all steps each"

@@ -13,7 +13,7 @@ from evenreel.papers.engine.seeds import by_row
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.ghost.measures import Figures, SeededFigures, measured
 from evenreel.progress import Progress
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 
 BEFORE = "before training"
 

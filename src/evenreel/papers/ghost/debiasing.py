@@ -31,7 +31,7 @@ from evenreel.papers.ghost.measures import (
 )
 from evenreel.progress import Progress
 from evenreel.report.result import AuditFigure, AuditTable, interval_cells, interval_columns
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 
 PLAIN = "plain"
 """Fine-tuning on the same real pairs without the term."""

@@ -17,7 +17,7 @@ from evenreel.papers.ghost.settings import ShareSettings
 from evenreel.progress import Progress
 from evenreel.report.figures import Line, Panel, share_sweep
 from evenreel.report.result import AuditFigure
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -32,7 +32,7 @@ from evenreel.similarity.states import move
 from evenreel.similarity.tiles import evaluating
 from evenreel.training.cost import Cost, Shape, recipe_cost
 from evenreel.training.data.examples import TrainingInputs
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 from evenreel.training.specs import learned_from, spec_of
 from evenreel.training.timing import measured_times
 

@@ -13,7 +13,7 @@ from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.papers.engine.variants import Variant, Variants, beside, changed, from_the_start, longest, with_room
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 
 TCD = "tcd"
 BASES = ("mean_pool", "x_clip", "x_pool", "t_mass")

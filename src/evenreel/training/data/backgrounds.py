@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evenreel.arrays import Indices
 from evenreel.debias.backgrounds import Backgrounds, estimated_backgrounds
 from evenreel.training.data.examples import FeatureExamples
-from evenreel.training.recipe.sections import BackgroundExchange
+from evenreel.training.recipe import BackgroundExchange
 from evenreel.types import TextFeatures, VideoFeatures
 
 

@@ -16,7 +16,7 @@ from evenreel.features.load import find_clips
 from evenreel.features.manifest import read_manifest
 from evenreel.training.data.backgrounds import mean_frames
 from evenreel.training.data.examples import FeatureExamples
-from evenreel.training.recipe.sections import Data, GalleryLikeness
+from evenreel.training.recipe import Data, GalleryLikeness
 from evenreel.types import VideoFeatures
 
 

@@ -27,7 +27,7 @@ from evenreel.training.data.pairs import pairs_of
 from evenreel.training.data.pixels import load_pixels
 from evenreel.training.data.splits import CorpusSplits, EncoderUsed, LoadedSplits, corpus_splits, digest, usable_part
 from evenreel.training.ensemble.strata import lengths_of
-from evenreel.training.recipe.recipe import Recipe, uses_of
+from evenreel.training.recipe import Recipe, uses_of
 from evenreel.training.specs import check_words, spec_of
 from evenreel.types import Corpus
 

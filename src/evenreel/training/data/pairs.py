@@ -16,7 +16,7 @@ from torch import Tensor
 from evenreel.arrays import Indices
 from evenreel.corpus.relevance import ClassRelevance, class_relevance
 from evenreel.errors import CorpusError
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 from evenreel.types import Corpus
 
 

@@ -29,8 +29,7 @@ from evenreel.training.data.examples import Draw, PixelBatch, TokenBatch
 from evenreel.training.data.pairs import Pairs, pairs_of
 from evenreel.training.data.splits import CorpusSplits, EncoderUsed, LoadedSplits, digest, usable_part
 from evenreel.training.data.window_tokens import WindowTokens, on_screen_tokens
-from evenreel.training.recipe.recipe import Recipe, RecipeError
-from evenreel.training.recipe.sections import Backbone
+from evenreel.training.recipe import Backbone, Recipe, RecipeError
 from evenreel.types import Corpus, FloatArray, Pixels
 
 SMALLEST_AREA = 0.5
@@ -49,7 +48,7 @@ class PixelExamples:
         rule: sampling rule of the frames.
         preprocessing: preparation of pictures for the tower.
         full_length: whether the text tower takes captions of its full length only, as SigLIP does.
-        augment: `none`, `crop` or `crop_and_flip`, see `evenreel.training.recipe.sections.Backbone`.
+        augment: `none`, `crop` or `crop_and_flip`, see `evenreel.training.recipe.Backbone`.
         pretrained_mean: (V, D) means of the clips' frames before training (`evenreel.features.pretrained`); None where
             not needed.
         windows: tokens of on-screen text; None where not needed.

@@ -14,8 +14,7 @@ from evenreel.corpus.splits import split_corpus
 from evenreel.corpus.tables import select
 from evenreel.errors import CorpusError
 from evenreel.training.data.pairs import needs_relevance
-from evenreel.training.recipe.recipe import Recipe, RecipeError
-from evenreel.training.recipe.sections import Data
+from evenreel.training.recipe import Data, Recipe, RecipeError
 from evenreel.types import Corpus
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from evenreel.encoders.trainable import TokenIds, shortened, takes_whole, tokeni
 from evenreel.features.on_screen import read_on_screen
 from evenreel.features.settings import Words
 from evenreel.features.word_changes import WordChanges
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 from evenreel.types import Corpus
 
 NOTHING = ""

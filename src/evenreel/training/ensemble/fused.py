@@ -23,8 +23,7 @@ from evenreel.training.data.pairs import Pairs
 from evenreel.training.ensemble.strata import Stratum
 from evenreel.training.loop.milestones import SelectionProgress
 from evenreel.training.loop.run import RunHooks, TrainedModel
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import Members
+from evenreel.training.recipe import Members, Recipe
 from evenreel.types import ScoreBlocks
 
 

@@ -21,7 +21,7 @@ from evenreel.training.ensemble.runs import MemberRun, seeded_runs, stratum_runs
 from evenreel.training.loop.milestones import Watch
 from evenreel.training.loop.run import RunHooks, TrainedModel, facts_of, train_held
 from evenreel.training.loop.run_folder import held, remember
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 
 ALONE = RunHooks()
 """Nobody measures or watches."""

@@ -16,8 +16,7 @@ from evenreel.training.ensemble.strata import Stratum, described, divided, known
 from evenreel.training.loop.milestones import StepSchedule, plan_of
 from evenreel.training.loop.run import RunHooks, TrainedModel, train_held
 from evenreel.training.loop.run_folder import MEMBERS, held
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import Members
+from evenreel.training.recipe import Members, Recipe
 from evenreel.training.specs import fitted_spec
 
 ALL = "all"

@@ -18,7 +18,7 @@ from evenreel.corpus.actions import Unit, clip_lengths
 from evenreel.debias.strata import adjusted_strata, equal_strata, random_strata, strata_at
 from evenreel.errors import UsageError
 from evenreel.training.data.pairs import Pairs
-from evenreel.training.recipe.sections import Members
+from evenreel.training.recipe import Members
 from evenreel.types import Corpus
 
 NONE = -1

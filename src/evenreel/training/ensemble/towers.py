@@ -15,7 +15,7 @@ from evenreel.checkpoint.records import ENCODER
 from evenreel.debias.fusion import prior_weights, uniform_weights
 from evenreel.training.ensemble.runs import ALL
 from evenreel.training.loop.run import TrainedModel
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 
 
 def tower_member_recipes(recipe: Recipe) -> dict[str, Recipe]:

@@ -13,7 +13,7 @@ from evenreel.corpus.actions import Actions, Unit, actions_of
 from evenreel.corpus.tables import select
 from evenreel.debias.trimming import Trimming, trimmed, trimmed_at_random
 from evenreel.errors import CorpusError
-from evenreel.training.recipe.sections import Trim
+from evenreel.training.recipe import Trim
 from evenreel.types import Corpus
 
 

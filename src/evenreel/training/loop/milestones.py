@@ -16,8 +16,7 @@ from evenreel.matchers.matcher import ReportsFigures
 from evenreel.training.loop.module import RetrievalModule
 from evenreel.training.loop.run_folder import CHECKPOINTS, LAST, METRICS, writing
 from evenreel.training.loop.saved_files import MetricsFile, write_weights
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import Selection
+from evenreel.training.recipe import Recipe, Selection
 
 LINES = 200
 """Rows of losses in a run whose recipe does not say how many steps lie between them."""

@@ -20,7 +20,7 @@ from evenreel.training.data.examples import Texts, TrainingBatch, Videos
 from evenreel.training.data.pairs import batch_seed
 from evenreel.training.data.window_tokens import WindowTokens
 from evenreel.training.loop.optimiser import configure, parameter_groups
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 from evenreel.types import OnScreen
 
 LARGEST_LOGIT_SCALE = math.log(100.0)  # CLIP, arXiv 2103.00020, 2.5

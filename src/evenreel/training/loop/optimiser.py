@@ -13,8 +13,7 @@ from torch.nn import functional as F
 
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Matcher
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import Optimiser, Schedule
+from evenreel.training.recipe import Optimiser, Recipe, Schedule
 from evenreel.types import OnScreen, RoleGraph, RoleNode
 
 HEAD, BACKBONE, LOGIT_SCALE = "head", "backbone", "logit_scale"

@@ -53,7 +53,7 @@ from evenreel.training.loop.optimiser import freeze_unused_parameters
 from evenreel.training.loop.run_folder import LAST, METRICS, TENSORBOARD, Facts, held, remember
 from evenreel.training.loop.saved_files import DurableCheckpointIO, MetricsFile, read_weights, step_of
 from evenreel.training.loop.validation import Measure, validation_scores
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 from evenreel.training.specs import fitted_spec, lists_in, spec_of
 
 PAIRS_A_BATCH = 1_024

@@ -21,8 +21,7 @@ from evenreel.errors import CorpusError, EvenreelError, UsageError
 from evenreel.features.pool import HOLDER, LOCK, writer_lock
 from evenreel.files import TEMPORARY_SUFFIX, write_durably
 from evenreel.training.data.verdicts import forget_passing
-from evenreel.training.recipe.files import load_recipe, recipe_text
-from evenreel.training.recipe.recipe import Recipe, RecipeError
+from evenreel.training.recipe import Recipe, RecipeError, load_recipe, recipe_text
 
 CHECKPOINTS = Path("checkpoints")
 LAST = CHECKPOINTS / "last.ckpt"

@@ -29,8 +29,7 @@ from evenreel.training.loop.module import RetrievalModule
 from evenreel.types import Corpus, OnScreen, ScoreBlocks, TextFeatures, VideoFeatures
 
 if TYPE_CHECKING:
-    from evenreel.training.recipe.recipe import Recipe
-    from evenreel.training.recipe.sections import Selection
+    from evenreel.training.recipe import Recipe, Selection
 
 
 Measure = Callable[[ScoreBlocks], Mapping[str, float]]
