@@ -238,9 +238,8 @@ def of_training(folder: Path) -> dict[str, set[str]]:
 
     from evenreel.matchers import build_matcher
     from evenreel.papers import run_study
-    from evenreel.training.data.examples import Batches
-    from evenreel.training.data.pairs import Order
-    from evenreel.training.loop.module import RetrievalModule
+    from evenreel.training.batches import Batches, Order
+    from evenreel.training.module import RetrievalModule
     from tests.papers.signs import quick_settings, sign_material
     from tests.training.small_material import DIMENSION, small_examples, small_recipe
 

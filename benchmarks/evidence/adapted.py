@@ -29,7 +29,7 @@ from evenreel.language.tokens import Tagger
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.papers.cells import Figures
-from evenreel.training.data.pairs import pairs_of
+from evenreel.training.batches import pairs_of
 from evenreel.types import Scores
 
 LONGER = "as many more steps"

@@ -25,15 +25,15 @@ from benchmarks.evidence.trainings import (
     recipe,
     values_of,
 )
-from evenreel.debias.trimming import PRESETS
+from evenreel.debias.frame_length import PRESETS
 from evenreel.debias.without_length import LengthRemoval
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.drawing import FeatureWorld, draw_world
 from evenreel.planted.worlds.lengths import LENGTH_WORLD
 from evenreel.planted.worlds.vectors import arc
-from evenreel.training.ensemble.trimmed import trimmed_corpus
 from evenreel.training.recipe import Members, Recipe, Trim
+from evenreel.training.splits import trimmed_corpus
 
 LONGER, ENSEMBLE, ENSEMBLE_4 = "twice the steps, plain", "ensemble of 2", "ensemble of 4"
 WITHOUT_LENGTH = "frames without length"

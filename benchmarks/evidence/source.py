@@ -48,8 +48,7 @@ from evenreel.debias.source.vector import caption_vectors, corrected_scores, vid
 from evenreel.matchers.matcher import Matcher
 from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.drawing import FeatureWorld
-from evenreel.training.data.examples import FeatureExamples
-from evenreel.training.data.pairs import pairs_of
+from evenreel.training.batches import FeatureExamples, pairs_of
 from evenreel.training.recipe import Recipe
 from evenreel.types import CAMERA, FloatArray, ScoreBlocks
 

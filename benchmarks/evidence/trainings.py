@@ -25,13 +25,12 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.splits import SplitSizes, annotated_clips
-from evenreel.training.data.examples import FeatureExamples, TrainingInputs
-from evenreel.training.data.likeness import drawn_alike
-from evenreel.training.data.pairs import pairs_of
-from evenreel.training.ensemble.members import train_recipe
-from evenreel.training.ensemble.strata import lengths_of
-from evenreel.training.loop.run import RunHooks
+from evenreel.training.batches import FeatureExamples, TrainingInputs, pairs_of
+from evenreel.training.loop import RunHooks
+from evenreel.training.material import drawn_alike
+from evenreel.training.members import train_recipe
 from evenreel.training.recipe import Data, Loop, MatcherChoice, Optimiser, Recipe, Records, Selection
+from evenreel.training.splits import lengths_of
 from evenreel.types import Corpus, ScoreBlocks, Scores, TextFeatures, VideoFeatures
 
 SplitName = Literal["train", "val", "test"]

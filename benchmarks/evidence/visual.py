@@ -43,8 +43,8 @@ from evenreel.matchers.registry import build_matcher
 from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.backgrounds import draw_backgrounds, phrases_of
 from evenreel.planted.worlds.drawing import FeatureWorld
-from evenreel.training.data.backgrounds import with_backgrounds
-from evenreel.training.data.examples import FeatureExamples
+from evenreel.training.batches import FeatureExamples
+from evenreel.training.material import with_backgrounds
 from evenreel.training.recipe import BackgroundExchange, Recipe
 from evenreel.types import FloatArray
 

@@ -15,8 +15,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from evenreel.corpus.relevance import RelevantPairs
-from evenreel.debias import fusion
-from evenreel.debias.fusion import Fusion, learned_weights, pair_loss, prior_weights, standardisation, uniform_weights
+from evenreel.debias import frame_length as fusion
+from evenreel.debias.frame_length import (
+    Fusion,
+    learned_weights,
+    pair_loss,
+    prior_weights,
+    standardisation,
+    uniform_weights,
+)
 from evenreel.errors import ScoresError, UsageError
 from evenreel.types import Scores
 

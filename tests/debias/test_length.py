@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from evenreel.checkpoint.architecture import WRAPPERS
-from evenreel.debias.fusion import Fusion, prior_weights
-from evenreel.debias.length import Ensemble
+from evenreel.debias.ensemble import Ensemble
+from evenreel.debias.frame_length import Fusion, prior_weights
 from evenreel.debias.source.contrast import paired_scores
 from evenreel.errors import UsageError
 from evenreel.matchers import Matcher, PairBatch

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evenreel.corpus import Imported, select
 from evenreel.corpus.actions import clip_lengths
-from evenreel.debias.strata import adjusted_strata, equal_strata, strata_at
+from evenreel.debias.frame_length import adjusted_strata, equal_strata, strata_at
 from evenreel.errors import UsageError
 
 LENGTHS = st.lists(st.integers(1, 9), min_size=8, max_size=40).map(lambda values: np.array(values, np.float64))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evenreel.corpus import Imported
 from evenreel.corpus.actions import actions_of
-from evenreel.debias.trimming import PRESETS, Trimming, trim_class, trimmed, trimmed_at_random
+from evenreel.debias.frame_length import PRESETS, Trimming, trim_class, trimmed, trimmed_at_random
 from evenreel.errors import UsageError
 
 TAKE_RUBBISH = 54  # verb 0, noun 54

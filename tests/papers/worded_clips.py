@@ -27,7 +27,7 @@ from evenreel.corpus import make_corpus
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
 from evenreel.papers import CaptionBank, CorpusPart, Model, part_of, study_recipe
-from evenreel.training.data.pairs import pairs_of
+from evenreel.training.batches import pairs_of
 from evenreel.types import TextFeatures, VideoFeatures
 from tests.papers.every_input import EveryInput, EverySetting
 

@@ -19,8 +19,7 @@ from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.towers import load_towers
 from evenreel.encoders.trainable import TokenIds, TrainableTowers, tokenise
 from evenreel.training import Recipe, recipe_from
-from evenreel.training.data.examples import Draw, FeatureExamples, PixelBatch, TokenBatch, TrainingInputs
-from evenreel.training.data.pairs import Pairs, pairs_of
+from evenreel.training.batches import Draw, FeatureExamples, Pairs, PixelBatch, TokenBatch, TrainingInputs, pairs_of
 from evenreel.types import Corpus, ScoreBlocks, TextFeatures, VideoFeatures
 from tests.tiny_checkpoints import SIDE, WORDS
 

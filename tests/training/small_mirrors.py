@@ -6,9 +6,8 @@ import numpy as np
 import polars as pl
 
 from evenreel.corpus import make_corpus
-from evenreel.training.data.examples import FeatureExamples
-from evenreel.training.data.pairs import pairs_of
-from evenreel.training.data.splits import mirrors_of
+from evenreel.training.batches import FeatureExamples, pairs_of
+from evenreel.training.splits import mirrors_of
 from evenreel.types import Corpus, TextFeatures, VideoFeatures
 from tests.training.small_material import DIMENSION, unit
 

@@ -22,16 +22,18 @@ from evenreel.training.cost import (
     NOUNS,
     VERBS,
     Cost,
+    EpochTime,
     Shape,
+    Times,
     _captions,
     _count_multiply_adds,
     _videos,
     matcher_cost,
+    measured_times,
     recipe_cost,
 )
-from evenreel.training.ensemble.strata import ClipLengths
 from evenreel.training.recipe import MatcherChoice
-from evenreel.training.timing import EpochTime, Times, measured_times
+from evenreel.training.splits import ClipLengths
 from tests.in_process import run_here
 from tests.matchers.examples import DIMENSION, SETTINGS, small
 from tests.training.small_material import small_material, small_recipe

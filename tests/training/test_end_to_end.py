@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from evenreel.cli.train.files import inputs_of
+from evenreel.cli.train import inputs_of
 from evenreel.corpus import load_corpus, select
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
@@ -21,12 +21,10 @@ from evenreel.encoders.trainable import TokenIds, TrainableTowers, tokenise
 from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.features import SetAside
 from evenreel.training import Recipe
-from evenreel.training.data.clip_check import ClipVideo
-from evenreel.training.data.examples import Draw, FeatureExamples, TrainingInputs
-from evenreel.training.data.material import LoadedData, load_material
-from evenreel.training.data.pairs import Order, pairs_of
-from evenreel.training.data.pixels import PixelExamples, augmented, crop_box, read_frames
-from evenreel.training.loop.run import RunHooks, train
+from evenreel.training.batches import Draw, FeatureExamples, Order, TrainingInputs, pairs_of
+from evenreel.training.loop import RunHooks, train
+from evenreel.training.material import load_material
+from evenreel.training.pixels import ClipVideo, PixelExamples, augmented, crop_box, read_frames
 from evenreel.types import TextFeatures, VideoFeatures
 from tests.training.conftest import BROKEN
 from tests.training.loop.test_run import figures_of, weights_of
@@ -42,9 +40,9 @@ def end_to_end(corpus: Path, model: Path, **changes: Any) -> Recipe:
     return small_recipe(data=data, backbone=backbone, loop={"batch_size": 4, "epochs": 2}, **changes)
 
 
-def encoded(loaded: LoadedData, model: Path) -> TrainingInputs:
+def encoded(loaded: TrainingInputs, model: Path) -> TrainingInputs:
     """The same examples as features of the frozen encoder, in float32."""
-    pixels = loaded.material.examples
+    pixels = loaded.examples
     assert isinstance(pixels, PixelExamples)
     encoder = load_encoder(str(model), device="cpu")
     frames = np.zeros((len(pixels.files), 3, encoder.dimension), np.float32)
@@ -80,7 +78,7 @@ def test_with_frozen_towers_it_is_training_on_features(tmp_path: Path, corpus_fo
     """Within 1e-4 on the encoder's own features; as far as float16 rounds (5e-4 of a feature) on stored ones."""
     recipe = end_to_end(corpus_folder, clip_folder, matcher={"name": "wti"}, optimiser={"eps": 1e-3})
     loaded = load_material(recipe)
-    through_towers = train(recipe, replace(loaded.material, validation=None), tmp_path / "towers")
+    through_towers = train(recipe, replace(loaded, validation=None), tmp_path / "towers")
     features = encoded(loaded, clip_folder)
     frozen = {
         "exact": weights_of(train(recipe, features, tmp_path / "exact")),
@@ -95,24 +93,24 @@ def test_with_frozen_towers_it_is_training_on_features(tmp_path: Path, corpus_fo
 
 
 @pytest.fixture(scope="module")
-def loaded(corpus_folder: Path, clip_folder: Path) -> LoadedData:
+def loaded(corpus_folder: Path, clip_folder: Path) -> TrainingInputs:
     """For tests that only look at it."""
     return load_material(end_to_end(corpus_folder, clip_folder))
 
 
 @pytest.fixture(scope="module")
-def examples(loaded: LoadedData) -> PixelExamples:
-    assert isinstance(loaded.material.examples, PixelExamples)
-    return loaded.material.examples
+def examples(loaded: TrainingInputs) -> PixelExamples:
+    assert isinstance(loaded.examples, PixelExamples)
+    return loaded.examples
 
 
-def test_a_clip_that_cannot_be_read_is_set_aside_with_its_captions(loaded: LoadedData) -> None:
+def test_a_clip_that_cannot_be_read_is_set_aside_with_its_captions(loaded: TrainingInputs) -> None:
     assert [(one.clip_id, one.reason) for one in loaded.set_aside] == [(BROKEN, "not_media")]
-    pairs = loaded.material.examples.pairs
+    pairs = loaded.examples.pairs
     assert BROKEN not in pairs.clip_ids
     assert len(pairs) == 10
-    assert loaded.validation is not None
-    assert loaded.validation.clips.height == 4
+    assert loaded.selected is not None
+    assert loaded.selected.clips.height == 4
 
 
 def test_a_clip_is_looked_at_from_its_start(examples: PixelExamples) -> None:
@@ -126,16 +124,16 @@ def test_a_clip_that_vanishes_in_training_is_named(tmp_path: Path, examples: Pix
         replace(examples, files=(gone, *examples.files[1:])).videos(np.array([0]))
 
 
-def test_more_frames_than_the_matcher_takes(tmp_path: Path, corpus_folder: Path, loaded: LoadedData) -> None:
+def test_more_frames_than_the_matcher_takes(tmp_path: Path, corpus_folder: Path, loaded: TrainingInputs) -> None:
     """A rule by time does not say how many; the clips were counted when they were checked."""
-    examples = loaded.material.examples
+    examples = loaded.examples
     assert isinstance(examples, PixelExamples)
     assert {file.frames for file in examples.files} == {3}
     longer = replace(examples, files=(*examples.files[:-1], replace(examples.files[-1], frames=9)))
     recipe = end_to_end(
         corpus_folder, Path("model"), adapter=None, matcher={"name": "x_clip", "settings": {"max_frames": 8}}
     )
-    train_by_it = replace(loaded.material, examples=longer)
+    train_by_it = replace(loaded, examples=longer)
     with pytest.raises(UsageError, match="A clip has 9 frames.* built for 8"):
         train(recipe, train_by_it, tmp_path / "run")
 
@@ -149,7 +147,7 @@ def test_a_split_without_a_clip_that_can_be_read(
         ids = [file.clip_id for file in files]
         return [], [SetAside(clip_id, f"{clip_id}.mp4", "unreadable", "there is no such file") for clip_id in ids]
 
-    monkeypatch.setattr("evenreel.training.data.pixels.readable", none_read)
+    monkeypatch.setattr("evenreel.training.pixels.readable", none_read)
     sentence = (
         r"Not one of the 4 clips of a split can be used: v6 \(v6.mp4\): there is no such file; check data.videos.$"
     )
@@ -169,7 +167,7 @@ def test_towers_learn_but_for_what_is_frozen(tmp_path: Path, corpus_folder: Path
         backbone={"train": True, "frozen": ["vision_model.embeddings.*"], "augment": "crop_and_flip"},
         optimiser={"backbone_lr": 1e-3},
     )
-    material = load_material(recipe).material
+    material = load_material(recipe)
     before = tower_weights(material)
     train(recipe, material, tmp_path / "run")
     changed = {name for name, tensor in tower_weights(material).items() if not torch.equal(tensor, before[name])}
@@ -182,7 +180,7 @@ def test_recalculated_layers_give_the_same_gradients(tmp_path: Path, corpus_fold
     for sparing in (False, True):
         backbone = {"train": True, "gradient_checkpointing": sparing}
         recipe = end_to_end(corpus_folder, clip_folder, backbone=backbone, optimiser={"backbone_lr": 1e-3})
-        material = replace(load_material(recipe).material, validation=None)
+        material = replace(load_material(recipe), validation=None)
         assert material.towers is not None
         seen: list[int] = []
         layer = material.towers.model.vision_model.encoder.layers[0].mlp
@@ -208,7 +206,7 @@ def test_a_clip_that_vanishes_from_a_process_that_decodes(
     monkeypatch.setattr("torch.multiprocessing.get_context", lambda method: CONTEXT)
     recipe = end_to_end(corpus_folder, clip_folder, backbone={"augment": "crop"}, records={"save_every_steps": 1})
     loaded = load_material(recipe)
-    whole = replace(loaded.material, validation=None)
+    whole = replace(loaded, validation=None)
     train(recipe, whole, tmp_path / "whole")
 
     examples = whole.examples
@@ -235,7 +233,7 @@ def test_random_parts_depend_on_seed_batch_and_clip_alone(examples: PixelExample
 
 
 def test_what_is_selected_on_is_never_cut_at_random(corpus_folder: Path, clip_folder: Path) -> None:
-    material = load_material(end_to_end(corpus_folder, clip_folder, backbone={"augment": "crop"})).material
+    material = load_material(end_to_end(corpus_folder, clip_folder, backbone={"augment": "crop"}))
     assert isinstance(material.examples, PixelExamples)
     assert isinstance(material.validation, PixelExamples)
     assert (material.examples.augment, material.validation.augment) == ("crop", "none")
@@ -278,7 +276,7 @@ def test_a_part_lies_inside(height: int, width: int) -> None:
 
 
 def test_a_checkpoint_notes_the_longest_caption_and_clip(
-    loaded: LoadedData, examples: PixelExamples, clip_folder: Path
+    loaded: TrainingInputs, examples: PixelExamples, clip_folder: Path
 ) -> None:
     """As it was read: captions of SigLIP have the full length whatever `backbone.max_words` is."""
     recipe = end_to_end(Path("corpus"), clip_folder, backbone={"max_words": 40})
@@ -288,7 +286,7 @@ def test_a_checkpoint_notes_the_longest_caption_and_clip(
     assert noted.words == max(len(tokenizer(text)["input_ids"]) for text in captions)
     assert noted.frames == 3  # by the rule, of every clip
     of_siglip = replace(examples, tokens=TokenIds(examples.tokens.ids, torch.ones(len(captions), 64, dtype=torch.bool)))
-    assert inputs_of(recipe, replace(loaded, material=replace(loaded.material, examples=of_siglip))).words == 64
+    assert inputs_of(recipe, replace(loaded, examples=of_siglip)).words == 64
 
 
 def test_captions_are_cut_as_the_tokenizer_cuts(clip_folder: Path) -> None:

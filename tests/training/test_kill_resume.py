@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from evenreel.training.loop.run_folder import CHECKPOINTS, LAST, METRICS
+from evenreel.training.run_folder import CHECKPOINTS, LAST, METRICS
 from tests.training.train_once import run, start
 
 PATIENCE_S = 240.0

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from evenreel.cli.app import app
-from evenreel.cli.train.files import inputs_of
+from evenreel.cli.train import inputs_of
 from evenreel.corpus import load_corpus, save_texts, select
 from evenreel.encoders.trainable import TokenIds
 from evenreel.errors import CorpusError, FeaturesError, UsageError
@@ -26,11 +26,11 @@ from evenreel.evaluation import load_scores
 from evenreel.features import FoundClips, find_clips
 from evenreel.features.windows import TEMPLATE
 from evenreel.matchers import build_matcher
-from evenreel.training.data.material import load_material
-from evenreel.training.data.pixels import PixelExamples
-from evenreel.training.data.window_tokens import WindowTokens
-from evenreel.training.loop.module import RetrievalModule
-from evenreel.training.loop.run import RunHooks, train
+from evenreel.training.batches import WindowTokens
+from evenreel.training.loop import RunHooks, train
+from evenreel.training.material import load_material
+from evenreel.training.module import RetrievalModule
+from evenreel.training.pixels import PixelExamples
 from evenreel.training.recipe import Recipe, recipe_from, recipe_text
 from evenreel.types import ScoreBlocks, Scores
 from tests.tiny_checkpoints import WORDS, tiny_siglip
@@ -55,7 +55,7 @@ def reading(corpus: Path, model: Path, signs: Path | None, **changes: Any) -> Re
 
 
 def examples_of(recipe: Recipe) -> PixelExamples:
-    examples = load_material(recipe).material.examples
+    examples = load_material(recipe).examples
     assert isinstance(examples, PixelExamples)
     return examples
 
@@ -70,7 +70,7 @@ def said(windows: WindowTokens) -> list[list[list[int]]]:
 
 
 def test_a_batch_holds_each_sentence_once_and_only_its_own(corpus_folder: Path, clip_folder: Path, signs: Path) -> None:
-    material = load_material(reading(corpus_folder, clip_folder, signs)).material
+    material = load_material(reading(corpus_folder, clip_folder, signs))
     examples = material.examples
     assert isinstance(examples, PixelExamples) and material.towers is not None
     ids = examples.pairs.clip_ids
@@ -136,12 +136,12 @@ def test_words_may_be_changed_where_the_model_is_selected_alone(
     corpus_folder: Path, clip_folder: Path, signs: Path
 ) -> None:
     words = {"ratio": 0.0, "splits": "evaluated"}
-    material = load_material(reading(corpus_folder, clip_folder, signs, data={"words": words})).material
+    material = load_material(reading(corpus_folder, clip_folder, signs, data={"words": words}))
     assert isinstance(material.examples, PixelExamples) and isinstance(material.validation, PixelExamples)
     learned, selected = material.examples.windows, material.validation.windows
     assert learned is not None and selected is not None
     assert learned.mask.any() and not selected.mask.any()
-    told = load_material(reading(corpus_folder, clip_folder, signs, data={"words": {"empty": "caption"}})).material
+    told = load_material(reading(corpus_folder, clip_folder, signs, data={"words": {"empty": "caption"}}))
     assert isinstance(told.examples, PixelExamples) and told.examples.windows is not None
     assert told.examples.windows.mask.all()
     assert told.source["on_screen"] != material.source["on_screen"]
@@ -150,9 +150,9 @@ def test_words_may_be_changed_where_the_model_is_selected_alone(
 def test_a_recipe_that_reads_nothing_is_as_before(corpus_folder: Path, clip_folder: Path) -> None:
     recipe = reading(corpus_folder, clip_folder, None, adapter=None)
     loaded = load_material(recipe)
-    assert isinstance(loaded.material.examples, PixelExamples)
-    assert loaded.material.examples.windows is None
-    assert "on_screen" not in loaded.material.source
+    assert isinstance(loaded.examples, PixelExamples)
+    assert loaded.examples.windows is None
+    assert "on_screen" not in loaded.source
     assert (loaded.encoder.windows, inputs_of(recipe, loaded).windows) == (None, None)
 
 
@@ -174,9 +174,7 @@ def test_with_frozen_towers_it_is_training_on_features(
     stored = small_recipe(data=data, loop={"batch_size": 4, "epochs": 2}, **settings)
     ends = {}
     for name, recipe in (("towers", towers), ("stored", stored)):
-        ends[name] = weights_of(
-            train(recipe, replace(load_material(recipe).material, validation=None), tmp_path / name)
-        )
+        ends[name] = weights_of(train(recipe, replace(load_material(recipe), validation=None), tmp_path / name))
     for name, tensor in ends["towers"].items():
         torch.testing.assert_close(ends["stored"][name], tensor, rtol=1e-2, atol=1e-2, msg=name)
     losses = [list(figures_of(tmp_path / name, "loss/contrastive").values()) for name in ("towers", "stored")]
@@ -186,7 +184,7 @@ def test_with_frozen_towers_it_is_training_on_features(
 def test_the_text_tower_learns_from_what_is_written(corpus_folder: Path, clip_folder: Path, signs: Path) -> None:
     """Also where nothing is: then there is a gradient, of 0, for other devices wait for one."""
     recipe = reading(corpus_folder, clip_folder, signs, backbone={"train": True, "gradient_checkpointing": True})
-    material = load_material(recipe).material
+    material = load_material(recipe)
     module = RetrievalModule(build_matcher("mean_pool", 16), material.towers, recipe, 1)
     module.train()
     assert material.towers is not None
@@ -238,7 +236,7 @@ def test_the_checkpoint_scores_as_it_did_in_training(
         kept["scores"] = np.array(scores.block(*whole))
         return {"R@1": float(len(kept))}  # the first evaluation is the best
 
-    monkeypatch.setattr("evenreel.training.loop.validation.SelectionMeasure.__call__", remember)
+    monkeypatch.setattr("evenreel.training.loop.SelectionMeasure.__call__", remember)
     runner = CliRunner()
     run = tmp_path / "run"
     trained = runner.invoke(app, ["train", str(tmp_path / "small.yaml"), "--set", "loop.epochs=1", "--out", str(run)])
@@ -305,17 +303,17 @@ def test_text_that_nobody_reads_or_nobody_gives(
 ) -> None:
     recipe = reading(corpus_folder, clip_folder, signs, **settings)
     with pytest.raises(UsageError, match=sentence):
-        train(recipe, load_material(recipe).material, tmp_path / "run")
+        train(recipe, load_material(recipe), tmp_path / "run")
 
 
 def test_other_words_are_other_data(corpus_folder: Path, clip_folder: Path, signs: Path, tmp_path: Path) -> None:
     recipe = reading(corpus_folder, clip_folder, signs)
     measure = RunHooks(measure=lambda scores: {"R@1": 1.0})
-    train(recipe, load_material(recipe).material, tmp_path / "run", measure)
+    train(recipe, load_material(recipe), tmp_path / "run", measure)
     edited = SIGNS.with_columns(pl.col("text").replace("bridge", "train"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tests.training.small_signs.SIGNS", edited)
         elsewhere = reading(corpus_folder, clip_folder, signs_of(corpus_folder, clip_folder, tmp_path / "other"))
     assert elsewhere != recipe
     with pytest.raises(CorpusError, match=r"begun with other data: on_screen was [0-9a-f]{8}"):
-        train(elsewhere, load_material(elsewhere).material, tmp_path / "run", replace(measure, resume=True))
+        train(elsewhere, load_material(elsewhere), tmp_path / "run", replace(measure, resume=True))

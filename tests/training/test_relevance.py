@@ -19,13 +19,12 @@ from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.batches import PairBatch
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
-from evenreel.training.data.examples import Batches, FeatureExamples, TrainingBatch
-from evenreel.training.data.material import load_material
-from evenreel.training.data.pairs import Order, pairs_of
-from evenreel.training.data.splits import mirrors_of
-from evenreel.training.loop.module import RetrievalModule
-from evenreel.training.loop.run import train
+from evenreel.training.batches import Batches, FeatureExamples, Order, TrainingBatch, pairs_of
+from evenreel.training.loop import train
+from evenreel.training.material import load_material
+from evenreel.training.module import RetrievalModule
 from evenreel.training.recipe import Recipe
+from evenreel.training.splits import mirrors_of
 from evenreel.types import Corpus, RoleGraph
 from tests.training.loop.test_run import figures_of
 from tests.training.small_material import DIMENSION, small_recipe
@@ -122,7 +121,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
 
 
 def test_a_recipe_that_mines_by_relevance_learns_by_it(recipe: Recipe, tmp_path: Path) -> None:
-    material = load_material(recipe).material
+    material = load_material(recipe)
     pairs, rows = material.examples.pairs, np.arange(8)
     numbers = [int(pairs.clip_ids[row][1:]) for row in pairs.clips[rows]]
     nouns = [{number % 5, number % 2 + 5} for number in numbers]

@@ -13,16 +13,16 @@ import pytest
 import yaml
 
 from evenreel.checkpoint import load_features_for, load_matcher
-from evenreel.cli.train.files import inputs_of
+from evenreel.cli.train import inputs_of
 from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.errors import UsageError
 from evenreel.evaluation import load_scores
 from evenreel.features.graphs import graphs_of
 from evenreel.features.stored.store import StoredSettings, store_features
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.training.data.examples import FeatureExamples
-from evenreel.training.data.material import load_material
-from evenreel.training.loop.run import train
+from evenreel.training.batches import FeatureExamples
+from evenreel.training.loop import train
+from evenreel.training.material import load_material
 from evenreel.training.recipe import load_recipe
 from tests.in_process import run_here
 
@@ -91,21 +91,21 @@ def test_the_graphs_are_those_of_the_corpus_and_are_noted(recipe: Path) -> None:
     read = load_recipe(recipe)
     shares: list[float] = []
     loaded = load_material(read, shares.append)
-    learned = loaded.material.examples
+    learned = loaded.examples
     assert isinstance(learned, FeatureExamples) and learned.text_features.graphs is not None
     assert learned.text_features.graphs[1].edges == ((0, 1),)
     assert [graph.words[0] for graph in learned.text_features.graphs] == ["cut", "a", "wash", "two"]
     assert (shares[-1], inputs_of(read, loaded).words) == (1.0, None)
     other = replace(read, data=replace(read.data, train="val", validation=None))
-    noted = [load_material(one).material.source.get("caption_graphs") for one in (read, read, other)]
+    noted = [load_material(one).source.get("caption_graphs") for one in (read, read, other)]
     assert noted[0] == noted[1] != noted[2]
 
 
 def test_other_matchers_have_none_and_say_that_nobody_has_read_the_captions(recipe: Path, tmp_path: Path) -> None:
     read = load_recipe(recipe, ["matcher={name: mean_pool}"])
     loaded = load_material(read)
-    learned: Any = loaded.material.examples
+    learned: Any = loaded.examples
     assert learned.text_features.graphs is None
-    assert "caption_graphs" not in loaded.material.source
+    assert "caption_graphs" not in loaded.source
     with pytest.raises(UsageError, match="No text tower has read these captions"):
-        train(read, loaded.material, tmp_path / "run")
+        train(read, loaded, tmp_path / "run")

@@ -12,9 +12,9 @@ import torch
 from evenreel.checkpoint import MatcherSpec
 from evenreel.errors import UsageError
 from evenreel.training import Recipe
-from evenreel.training.data.examples import FeatureExamples, TrainingInputs
-from evenreel.training.loop.run import RunHooks, train
-from evenreel.training.specs import fitted_spec, spec_of
+from evenreel.training.batches import FeatureExamples, TrainingInputs
+from evenreel.training.loop import RunHooks, train
+from evenreel.training.material import fitted_spec, spec_of
 from evenreel.types import RoleGraph, RoleNode
 from tests.training.small_material import DIMENSION, small_examples, small_recipe
 

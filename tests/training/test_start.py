@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from evenreel.errors import UsageError
-from evenreel.training.data.examples import TrainingInputs
-from evenreel.training.loop.run import train
+from evenreel.training.batches import TrainingInputs
+from evenreel.training.loop import train
 from tests.training.loop.test_run import check_resumed
 from tests.training.small_material import DIMENSION, small_examples, small_material, small_recipe
 

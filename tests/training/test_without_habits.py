@@ -12,8 +12,8 @@ import torch
 from evenreel.debias.without_habits import HabitRemoval, WithoutHabits
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, text_batch
-from evenreel.training.data.examples import FeatureExamples
-from evenreel.training.loop.run import train
+from evenreel.training.batches import FeatureExamples
+from evenreel.training.loop import train
 from tests.training.small_material import DIMENSION, small_examples, small_material, small_recipe
 
 RECIPE = {"without_habits": {"beyond": 20.0}}

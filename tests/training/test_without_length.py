@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from evenreel.debias.without_length import WithoutLength
-from evenreel.training.data.examples import FeatureExamples
-from evenreel.training.loop.run import train
+from evenreel.training.batches import FeatureExamples
+from evenreel.training.loop import train
 from tests.training.loop.test_run import check_resumed
 from tests.training.small_material import small_examples, small_material, small_recipe
 

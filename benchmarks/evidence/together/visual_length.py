@@ -30,7 +30,7 @@ from benchmarks.worlds.together import draw_backgrounds_and_lengths
 from evenreel.debias.without_length import LengthRemoval
 from evenreel.papers.cells import Figures
 from evenreel.planted.worlds.drawing import FeatureWorld
-from evenreel.training.data.backgrounds import with_backgrounds
+from evenreel.training.material import with_backgrounds
 
 UNTRAINED, LONGER = "untrained, mean frame", "twice the steps, uncorrected"
 EXCHANGED, REMOVED, BOTH = "backgrounds exchanged", "frames without length", "both"

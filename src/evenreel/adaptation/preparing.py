@@ -27,7 +27,7 @@ from evenreel.matchers.lengths import check_lengths, check_texts, check_videos
 from evenreel.matchers.matcher import Matcher
 from evenreel.progress import Progress
 from evenreel.similarity.tiles import device_of, evaluating
-from evenreel.training.data.pairs import Pairs
+from evenreel.training.batches import Pairs
 from evenreel.types import FloatArray, TextFeatures, VideoFeatures
 
 AT_ONCE = 512

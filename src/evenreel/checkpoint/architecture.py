@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from evenreel.checkpoint.records import MatcherSpec
-from evenreel.debias.fusion import Fusion
-from evenreel.debias.length import Ensemble
+from evenreel.debias.ensemble import Ensemble
+from evenreel.debias.frame_length import Fusion
 from evenreel.debias.without_habits import HabitRemoval, WithoutHabits
 from evenreel.debias.without_length import LengthRemoval, WithoutLength
 from evenreel.errors import CheckpointError, UsageError

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from evenreel.matchers.entry import LearnedFrom
-    from evenreel.training.cost import Cost, RecipeCost
+    from evenreel.training.cost import Cost, RecipeCost, Times
     from evenreel.training.recipe import Recipe
-    from evenreel.training.timing import Times
 
 GALLERY = 10_000
 """Clips of the gallery whose size is told."""
@@ -94,13 +93,12 @@ def _dimension(recipe: Recipe) -> int:
 def _measured(recipe: Recipe) -> tuple[Times, int, LearnedFrom]:
     """How long epochs take, D of the features, and what the matcher is fitted to."""
     from evenreel.encoders.towers import usable_device
-    from evenreel.training.data.material import load_material
-    from evenreel.training.specs import learned_from
-    from evenreel.training.timing import measured_times
+    from evenreel.training.cost import measured_times
+    from evenreel.training.material import learned_from, load_material
 
     usable_device(recipe.loop.device, "float32")
     with share_bar("reading the clips") as progress:
-        material = load_material(recipe, progress).material
+        material = load_material(recipe, progress)
     with tempfile.TemporaryDirectory() as folder, share_bar("training a few steps") as progress:
         times = measured_times(recipe, material, Path(folder), progress)
     return times, material.dimension, learned_from(material)

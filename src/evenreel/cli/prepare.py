@@ -153,7 +153,7 @@ class _Source:
         from evenreel.adaptation.preparing import SourceSplit
         from evenreel.checkpoint import load_features_for
         from evenreel.corpus import select
-        from evenreel.training.data.pairs import pairs_of
+        from evenreel.training.batches import pairs_of
 
         part = select(self.corpus, split=split)
         loaded = load_features_for(

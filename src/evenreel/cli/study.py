@@ -297,7 +297,7 @@ def _reads_graphs(recipe: Recipe, bases: Sequence[str]) -> bool:
     """Whether the recipe's matcher, or one of some others, reads role graphs of captions."""
     from evenreel.checkpoint import MatcherSpec
     from evenreel.checkpoint.architecture import reads_graphs
-    from evenreel.training.specs import spec_of
+    from evenreel.training.material import spec_of
 
     return any(reads_graphs(spec) for spec in (spec_of(recipe), *map(MatcherSpec, bases)))
 

@@ -1,14 +1,18 @@
-"""Cost of a recipe's matcher: parameters, multiply-adds and bytes of its two sides (frame-length bias, table 5).
+"""Cost of a recipe's matcher, and of an epoch of its training (frame-length bias, table 5).
 
-Counted on the matcher itself, on captions and clips of a given shape, so that it holds for every matcher and for
-several of them that are fused: an ensemble of M encodes and keeps every clip M times, which its gain has to be set
-beside.
+Parameters, multiply-adds and bytes of both sides are counted on the matcher itself, on captions and clips of a given
+shape, so that it holds for every matcher and for several of them that are fused: an ensemble of M encodes and keeps
+every clip M times, which its gain has to be set beside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -19,15 +23,20 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from evenreel.checkpoint import MatcherSpec
 from evenreel.checkpoint.architecture import build, fitted, module, reads_graphs, reads_windows
-from evenreel.debias.fusion import uniform_weights
+from evenreel.debias.frame_length import uniform_weights
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch
 from evenreel.matchers.entry import LearnedFrom
 from evenreel.matchers.matcher import Matcher
 from evenreel.media import parse_rule
+from evenreel.progress import Progress
 from evenreel.similarity.states import mapped, row_bytes, take_rows, tensors_of
-from evenreel.training.recipe import Recipe
-from evenreel.training.specs import spec_of
+from evenreel.training.batches import TrainingInputs
+from evenreel.training.loop import RunHooks
+from evenreel.training.material import spec_of
+from evenreel.training.members import member_runs, train_recipe, whole_run
+from evenreel.training.milestones import plan_of
+from evenreel.training.recipe import Recipe, Records
 from evenreel.types import OnScreen, RoleGraph, RoleNode
 
 VERBS, NOUNS = 4, 6
@@ -38,6 +47,10 @@ UNREAD = "word"
 
 FRAMES = 20
 """Of a clip in the published table, for recipes whose rule does not say how many."""
+
+WARM_UP_STEPS = 5
+STEPS = 20
+"""Steps whose median is taken as what a step costs."""
 
 _COUNTED = 2
 """Captions and clips that are counted on; more cost as many times as much."""
@@ -282,3 +295,93 @@ def _videos(shape: Shape, *, windows: bool) -> VideoBatch:
         times_s=torch.arange(shape.frames).expand(frames.shape[:2]).float(),
         on_screen=read if windows else None,
     )
+
+
+# Time of an epoch -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EpochTime:
+    """Duration of one epoch.
+
+    Attributes:
+        captions: number of training captions.
+        steps: optimiser steps of an epoch; need not be whole where batches are accumulated.
+        seconds: duration of an epoch, without evaluation and writing.
+    """
+
+    captions: int
+    steps: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Times:
+    """Durations of an epoch of a recipe's training and of its members.
+
+    Attributes:
+        alone: duration of an epoch of one training on all clips.
+        members: duration of an epoch of each member; empty without members.
+    """
+
+    alone: EpochTime
+    members: tuple[EpochTime, ...]
+
+    @property
+    def in_turn_s(self) -> float:
+        """Seconds that an epoch of all members takes when they are trained one after the other."""
+        return sum(one.seconds for one in self.members)
+
+    @property
+    def at_once_s(self) -> float:
+        """Seconds that an epoch of all members takes on as many devices, which is that of the slowest."""
+        return max((one.seconds for one in self.members), default=0.0)
+
+
+def measured_times(
+    recipe: Recipe, material: TrainingInputs, folder: Path, progress: Progress = lambda share: None
+) -> Times:
+    """Measure the duration of an epoch by training for a few steps, as `evenreel train` does.
+
+    Args:
+        recipe: recipe with or without members.
+        material: inputs of the training.
+        folder: folder for files of the trainings; it can be deleted afterwards.
+        progress: called with the share that is done.
+
+    Raises:
+        UsageError: the recipe does not fit the data or the machine.
+        CorpusError: there are fewer captions than a batch takes.
+        TrainingError: a training fails.
+    """
+    runs, members = [whole_run(recipe, material)], recipe.members
+    if members is not None:
+        apart = member_runs(recipe, members, material)[0]
+        runs += apart if members.only is None else apart[members.only - 1 : members.only]
+    times = []
+    for number, run in enumerate(runs):
+        times.append(_epoch(run.recipe, run.material, folder / str(number)))
+        progress((number + 1) / len(runs))
+    return Times(times[0], tuple(times[1:]))
+
+
+def _epoch(recipe: Recipe, material: TrainingInputs, folder: Path) -> EpochTime:
+    steps = WARM_UP_STEPS + STEPS
+    short = replace(
+        recipe,
+        loop=replace(recipe.loop, epochs=None, steps=steps),
+        records=Records(every_steps=steps, save_every_steps=steps, tensorboard=False),
+        selection=replace(recipe.selection, every_steps=steps),
+    )
+    moments: list[float] = []
+
+    def watch(step: int, of: int, figures: Mapping[str, float]) -> None:
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        moments.append(time.perf_counter())
+
+    train_recipe(short, material, folder, RunHooks(watch=watch))
+    captions = len(material.examples.pairs)
+    per_epoch = plan_of(recipe, captions // recipe.loop.batch_size).steps_per_epoch
+    step_s = median(after - before for before, after in pairwise(moments[WARM_UP_STEPS - 1 :]))
+    return EpochTime(captions, per_epoch, step_s * per_epoch)

@@ -31,6 +31,8 @@ MOST_LETTERS = 200
 """Of a recipe's name."""
 LARGEST = 2**63
 _PRESET, _BASED_ON = "preset", "based_on"
+_PRESETS: dict[Any, str] = {SourceDebias: "evenreel.debias.source.contrast"}
+"""The modules whose `PRESETS` a table may start from: `preset: NAME`, and beside it what differs."""
 
 Settings = TypeVar("Settings")
 
@@ -46,9 +48,11 @@ class Within(NamedTuple):
     most: float
 
 
-Share, Rate = Annotated[float, Within(0.0, 1.0)], Annotated[float, Within(0.0, 10.0)]
+Share = Annotated[float, Within(0.0, 1.0)]
+Rate = Annotated[float, Within(0.0, 10.0)]
 Decay = Annotated[float, Within(0.0, 0.999999)]
-Count, Devices = Annotated[int, Within(1, MOST)], Annotated[int, Within(1, 1024)]
+Count = Annotated[int, Within(1, MOST)]
+Devices = Annotated[int, Within(1, 1024)]
 
 
 @dataclass(frozen=True)
@@ -344,7 +348,7 @@ class Recipe(Shown):
             table of settings, or `preset` with one of `evenreel.debias.source.contrast.PRESETS` and what differs from
             it; null for none.
         trim: training clips that are left out for their length: a table of settings, or `preset` with one of
-            `TRIM_PRESETS` and what differs from it; null for none.
+            `evenreel.debias.frame_length.PRESETS` and what differs from it; null for none.
         likeness: clips drawn more often the more they resemble those that will be searched; null for each once.
         without_length: the part of frames' features that the lengths of clips explain beyond captions is removed, in
             training and in search; null to remove nothing.
@@ -444,7 +448,8 @@ def wrong_settings(recipe: Recipe) -> Iterator[str]:
 
 def _out_of_range(settings: Any, place: str = "") -> Iterator[str]:
     """What lies without the limits in the annotations of settings."""
-    for name, limits in _limits(type(settings)).items():
+    kind: Any = type(settings)
+    for name, limits in _limits(kind).items():
         given, at = getattr(settings, name), f"{place}.{name}" if place else name
         if is_dataclass(given):
             yield from _out_of_range(given, at)
@@ -571,11 +576,7 @@ def _wrong_division(members: Members) -> Iterator[str]:
         yield "members.by=seed takes all steps with each seed already: leave members.steps out."
 
 
-TRIM_PRESETS: Mapping[str, Trim] = types.MappingProxyType(
-    {"paper_literal": Trim(margin=10.0, least=60), "paper_reproducing": Trim(margin=60.0, least=20)}
-)
-"""In frames. `paper_literal`: what is printed. `paper_reproducing`: what comes near the number of clips that the paper
-on frame-length bias says it left out (2,392 of 164 classes of EPIC-KITCHENS-100)."""
+_PRESETS[Trim] = "evenreel.debias.frame_length"
 
 
 def find_recipe(name: str | Path) -> Path:
@@ -773,10 +774,8 @@ def read_settings(kind: type[Settings], given: object, place: str = "") -> Setti
     before = f"{place}." if place else ""
     if not isinstance(given, Mapping):
         raise RecipeError(f"{place or 'A recipe'} is {brief(given)}; it must be a table of settings.")
-    if _PRESET in given and kind in (SourceDebias, Trim):
-        source = "evenreel.debias.source.contrast"
-        presets = TRIM_PRESETS if kind is Trim else import_module(source).PRESETS
-        name = given[_PRESET]
+    if _PRESET in given and kind in _PRESETS:
+        presets, name = import_module(_PRESETS[kind]).PRESETS, given[_PRESET]
         if not (isinstance(name, str) and name in presets):
             raise RecipeError(f"{before}{_PRESET} is {name!r}; the presets are {', '.join(presets)}.")
         given = {**asdict(presets[name]), **{key: value for key, value in given.items() if key != _PRESET}}

@@ -26,7 +26,7 @@ from evenreel.adaptation.titan.causal_training import (
     pair_accuracy,
 )
 from evenreel.errors import UsageError
-from evenreel.training.data.pairs import Pairs
+from evenreel.training.batches import Pairs
 
 D, KINDS = 32, 8
 

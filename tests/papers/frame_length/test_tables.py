@@ -18,7 +18,7 @@ from evenreel.checkpoint.architecture import build, fitted
 from evenreel.checkpoint.records import About, EncoderNote
 from evenreel.corpus import select
 from evenreel.corpus.actions import actions_of
-from evenreel.debias.length import Ensemble
+from evenreel.debias.ensemble import Ensemble
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import evaluate, parse_metrics
 from evenreel.evaluation.settings import EvaluationSettings
@@ -39,13 +39,13 @@ from evenreel.papers.frame_length.variants import (
     other_matchers,
 )
 from evenreel.report.result import AuditResult, AuditTable
-from evenreel.training.data.examples import FeatureExamples, TrainingInputs
-from evenreel.training.ensemble.runs import seeded_runs
-from evenreel.training.ensemble.strata import Stratum
-from evenreel.training.loop.milestones import SelectionProgress
-from evenreel.training.loop.run import RunHooks, TrainedModel
+from evenreel.training.batches import FeatureExamples, TrainingInputs
+from evenreel.training.loop import RunHooks, TrainedModel
+from evenreel.training.material import learned_from, spec_of
+from evenreel.training.members import seeded_runs
+from evenreel.training.milestones import SelectionProgress
 from evenreel.training.recipe import Members, Recipe
-from evenreel.training.specs import learned_from, spec_of
+from evenreel.training.splits import Stratum
 from tests.papers.class_clips import STREAMS, class_material, quick_settings
 from tests.papers.every_input import EverySetting, longer_videos, options_of
 
@@ -329,8 +329,8 @@ def test_suspected_captions_are_ranked_again(quick: EverySetting, monkeypatch: p
 
 
 def test_what_strata_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenreel.training.timing.STEPS", 2)
-    monkeypatch.setattr("evenreel.training.timing.WARM_UP_STEPS", 1)
+    monkeypatch.setattr("evenreel.training.cost.STEPS", 2)
+    monkeypatch.setattr("evenreel.training.cost.WARM_UP_STEPS", 1)
     found = run_study("length/t5", class_material(), quick_settings())
     cost = rows_of(found.tables[0])
     assert {name: row[-1] for name, row in cost.items()} == {BASELINE: 1, ENSEMBLE: 2, BACKDOOR: 2}

@@ -21,9 +21,9 @@ from evenreel.features import find_clips, load_text_features
 from evenreel.features.word_changes import WordChanges, with_changed_words
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.training import RecipeError, load_recipe, recipe_text
-from evenreel.training.data.examples import FeatureExamples
-from evenreel.training.data.material import LoadedData, load_material
-from evenreel.training.loop.run import RunHooks, train
+from evenreel.training.batches import FeatureExamples, TrainingInputs
+from evenreel.training.loop import RunHooks, train
+from evenreel.training.material import load_material
 from evenreel.training.recipe import Recipe
 from evenreel.types import Corpus, Scores, VideoFeatures
 from tests.training.small_material import small_recipe
@@ -72,9 +72,9 @@ def place(corpus_folder: Path, clip_folder: Path, tmp_path_factory: pytest.TempP
     return Place(corpus, signs_of(corpus, clip_folder, root / "features"))
 
 
-def videos_of(loaded: LoadedData) -> tuple[VideoFeatures, VideoFeatures]:
+def videos_of(loaded: TrainingInputs) -> tuple[VideoFeatures, VideoFeatures]:
     """Of the clips to learn from and of those to select on."""
-    learned, selected = loaded.material.examples, loaded.material.validation
+    learned, selected = loaded.examples, loaded.validation
     assert isinstance(learned, FeatureExamples) and isinstance(selected, FeatureExamples)
     return learned.video_features, selected.video_features
 
@@ -114,16 +114,16 @@ def test_what_is_learned_from_is_spared_where_the_recipe_says_so(place: Place) -
 def test_a_table_that_changes_nothing_is_none(place: Place) -> None:
     plain, none = (load_material(place.recipe(words)) for words in (None, {}))
     check_windows(videos_of(none)[0], videos_of(plain)[0])
-    assert none.material.source == plain.material.source
-    assert "words_changed" not in plain.material.source
+    assert none.source == plain.source
+    assert "words_changed" not in plain.source
 
 
 def test_a_run_goes_on_with_words_changed_as_they_were(place: Place, tmp_path: Path) -> None:
     """The recipe says it, and so does what the run remembers of its data."""
     recipe, outside = place.recipe(CHANGES), RunHooks(measure=lambda scores: {"R@1": 1.0})
-    material = load_material(recipe).material
+    material = load_material(recipe)
     train(recipe, material, tmp_path / "run", outside)
-    other = load_material(place.recipe({**CHANGES, "seed": 5})).material
+    other = load_material(place.recipe({**CHANGES, "seed": 5}))
     assert material.source["words_changed"] != other.source["words_changed"]
     resumed = replace(outside, resume=True)
     with pytest.raises(CorpusError, match="begun with other data: words_changed was"):

@@ -14,9 +14,9 @@ import pytest
 from evenreel.errors import MediaError
 from evenreel.features import SetAside
 from evenreel.media.sampling import Part
-from evenreel.training.data import clip_check
-from evenreel.training.data.clip_check import ClipVideo, readable
-from evenreel.training.loop.run_folder import CLIPS_READ, claim
+from evenreel.training import pixels
+from evenreel.training.pixels import ClipVideo, readable
+from evenreel.training.run_folder import CLIPS_READ, claim
 from tests.training.small_material import small_recipe
 
 RULE = "2 midpoints"
@@ -50,7 +50,7 @@ class FakeWorker:
 
 @pytest.fixture
 def clips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ClipVideo]]:
-    monkeypatch.setattr(clip_check, "Worker", FakeWorker)
+    monkeypatch.setattr(pixels, "Worker", FakeWorker)
     monkeypatch.setattr(FakeWorker, "read", [], raising=False)
     for name, content in (("a", "good"), ("b", "bad"), ("c", "good"), ("d", "empty")):
         (tmp_path / name).write_text(content)

@@ -14,10 +14,9 @@ from evenreel.corpus import make_corpus, save_corpus
 from evenreel.debias.backgrounds import estimated_backgrounds
 from evenreel.errors import UsageError
 from evenreel.features import StoredSettings, store_features
-from evenreel.training.data.backgrounds import length_polynomials, mean_frames, with_backgrounds
-from evenreel.training.data.examples import Draw, FeatureExamples
-from evenreel.training.data.material import load_material
-from evenreel.training.loop.run import train
+from evenreel.training.batches import Draw, FeatureExamples
+from evenreel.training.loop import train
+from evenreel.training.material import length_polynomials, load_material, mean_frames, with_backgrounds
 from evenreel.training.recipe import BackgroundExchange, RecipeError
 from evenreel.types import VideoFeatures
 from tests.training.small_material import small_corpus, small_examples, small_material, small_recipe
@@ -110,7 +109,7 @@ def test_a_recipe_loads_clips_that_exchange_backgrounds_and_needs_vectors_of_cap
     recipe = small_recipe(data=data, matcher=hgr, backgrounds={"clusters": 2})
     with pytest.raises(UsageError, match="Captions have no vectors"):
         load_material(recipe)
-    assert load_material(replace(recipe, backgrounds=None)).material.dimension == 4
+    assert load_material(replace(recipe, backgrounds=None)).dimension == 4
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,9 @@ from evenreel.debias.likeness import likeness_weights
 from evenreel.debias.without_habits import WithoutHabits
 from evenreel.errors import UsageError
 from evenreel.features import StoredSettings, store_features
-from evenreel.training.data.backgrounds import mean_frames
-from evenreel.training.data.examples import FeatureExamples
-from evenreel.training.data.likeness import drawn_alike
-from evenreel.training.data.material import load_material
-from evenreel.training.loop.run import train
+from evenreel.training.batches import FeatureExamples
+from evenreel.training.loop import train
+from evenreel.training.material import drawn_alike, load_material, mean_frames
 from evenreel.training.recipe import Recipe
 from evenreel.types import VideoFeatures
 from tests.training.small_material import DIMENSION, small_corpus, small_examples, small_material, small_recipe
@@ -42,7 +40,7 @@ def test_captions_weigh_what_their_clip_does_times_what_they_weighed() -> None:
     assert found.pairs.weights is not None and found.pairs.digest() != plain.pairs.digest()
     assert own[:8].mean() > 1 > own[8:].mean()
     worth = 32**2 / (own**2).sum()
-    assert said.sentence == (
+    assert said == (
         f"Clips are drawn up to {own.max():.1f} times as often as on average, the more often the more they are like "
         f"the 8 clips that will be searched; that is worth {worth:.0f} clips drawn alike."
     )
@@ -88,12 +86,12 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
 
 def test_a_recipe_draws_clips_by_likeness_and_says_so(recipe: Recipe) -> None:
     loaded = load_material(recipe)
-    weights = loaded.material.examples.pairs.weights
+    weights = loaded.examples.pairs.weights
     assert weights is not None and weights[:12].max() < weights[12:].min()
-    assert len(loaded.drawn) == 1 and "like the 12 clips that will be searched" in loaded.drawn[0]
+    assert len(loaded.notes) == 1 and "like the 12 clips that will be searched" in loaded.notes[0]
     assert loaded.uses == ("frames of searched clips",)
     plain = load_material(replace(recipe, likeness=None))
-    assert (plain.drawn, plain.uses, plain.material.examples.pairs.weights) == ((), (), None)
+    assert (plain.notes, plain.uses, plain.examples.pairs.weights) == ((), (), None)
 
 
 def test_clips_of_another_corpus_are_of_the_same_encoder(recipe: Recipe) -> None:
@@ -101,8 +99,7 @@ def test_clips_of_another_corpus_are_of_the_same_encoder(recipe: Recipe) -> None
     assert recipe.likeness is not None
     elsewhere = replace(recipe.likeness, split=None, corpus=str(folder / "elsewhere"))
     weights = [
-        load_material(replace(recipe, likeness=one)).material.examples.pairs.weights
-        for one in (recipe.likeness, elsewhere)
+        load_material(replace(recipe, likeness=one)).examples.pairs.weights for one in (recipe.likeness, elsewhere)
     ]
     assert np.array_equal(*weights)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="are of different encoders"):

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from evenreel.corpus import class_relevance, make_corpus
 from evenreel.errors import CorpusError
-from evenreel.training.data.pairs import Order, Pairs, batch_seed, needs_relevance, pairs_of
-from evenreel.training.data.splits import parts_of
+from evenreel.training.batches import Order, Pairs, batch_seed, pairs_of
 from evenreel.training.recipe import Data, MatcherChoice
+from evenreel.training.splits import needs_relevance, parts_of
 from tests.training.small_material import small_corpus, small_recipe
 
 CLIPS = pl.DataFrame({"clip_id": ["a", "b", "c"], "split": ["train", "train", "val"]})

@@ -16,18 +16,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from evenreel.checkpoint.architecture import build, module
-from evenreel.debias.fusion import prior_weights
+from evenreel.debias.frame_length import prior_weights
 from evenreel.errors import CorpusError, UsageError
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.training.data.examples import TrainingInputs
-from evenreel.training.ensemble import processes
-from evenreel.training.ensemble.members import train_recipe
-from evenreel.training.ensemble.runs import shares
-from evenreel.training.ensemble.strata import ClipLengths, described, divided, taken
-from evenreel.training.loop.milestones import TrainingError
-from evenreel.training.loop.run import RunHooks, TrainedModel, train
-from evenreel.training.loop.run_folder import LAST, METRICS
+from evenreel.training.batches import TrainingInputs
+from evenreel.training.loop import RunHooks, TrainedModel, train
+from evenreel.training.members import described, divided, shares, train_recipe
+from evenreel.training.milestones import TrainingError
 from evenreel.training.recipe import Members
+from evenreel.training.run_folder import LAST, METRICS
+from evenreel.training.splits import ClipLengths
 from evenreel.types import RoleGraph, RoleNode
 from tests.training.small_material import (
     DIMENSION,
@@ -59,7 +57,7 @@ def states(trained: TrainedModel) -> dict[str, bytes]:
 def by_hand(folder: Path, kept: np.ndarray[Any, np.dtype[np.bool_]], **changes: Changes) -> TrainedModel:
     """A plain training on some clips, whose captions have the same numbers."""
     examples = small_examples()
-    examples = replace(examples, pairs=taken(examples.pairs, kept))
+    examples = replace(examples, pairs=examples.pairs.taken(kept))
     material = replace(small_material(), examples=examples)
     return train(small_recipe(**changes), material, folder, RunHooks(recall_at_1))
 
@@ -81,7 +79,7 @@ def test_each_pair_is_in_one_stratum(lengths: list[int], members: Members) -> No
     pairs = small_examples(len(lengths), captions_each=2).pairs
     known = ClipLengths(np.array(lengths, np.float64), "seconds")
     numbers = divided(pairs, known, members, 0)
-    parts = [taken(pairs, numbers[pairs.clips] == number) for number in range(members.count)]
+    parts = [pairs.taken(numbers[pairs.clips] == number) for number in range(members.count)]
     captions = np.concatenate([part.captions for part in parts])
     assert sorted(captions.tolist()) == sorted(pairs.captions.tolist())
     for part in parts:
@@ -134,7 +132,7 @@ def test_clips_that_length_cannot_divide(longest_first: bool) -> None:
 
 def test_clips_without_a_caption_are_in_no_stratum() -> None:
     pairs = small_examples().pairs
-    pairs = taken(pairs, pairs.clips % 2 == 0)
+    pairs = pairs.taken(pairs.clips % 2 == 0)
     numbers = divided(pairs, ClipLengths(FRAMES, "frames"), Members(split="thresholds", thresholds=(42.0,)), 0)
     assert np.array_equal(numbers, np.where(np.arange(CLIPS) % 2, -1, FRAMES >= 42))
 
@@ -234,7 +232,7 @@ def test_members_that_begin_with_a_training_on_all_clips(tmp_path: Path) -> None
     assert (tmp_path / "run" / "members" / "all" / LAST).is_file()
     examples = small_examples()
     material = TrainingInputs(
-        replace(examples, pairs=taken(examples.pairs, SHORT)), DIMENSION, start=module(full.matcher).state_dict()
+        replace(examples, pairs=examples.pairs.taken(SHORT)), DIMENSION, start=module(full.matcher).state_dict()
     )
     tuned = train(small_recipe(loop=ONE), material, tmp_path / "tuned")
     assert states(trained.members[0]) == states(tuned)
@@ -342,7 +340,7 @@ def metrics(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def forked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes that have their imports behind them."""
-    monkeypatch.setattr(processes, "CONTEXT", CONTEXT)
+    monkeypatch.setattr("evenreel.training.members.CONTEXT", CONTEXT)
 
 
 def test_members_at_once_end_as_those_in_sequence(tmp_path: Path, forked: None) -> None:

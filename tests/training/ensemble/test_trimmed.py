@@ -8,8 +8,8 @@ import pytest
 
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError
-from evenreel.training.ensemble.trimmed import trimmed_corpus
 from evenreel.training.recipe import Trim, uses_of
+from evenreel.training.splits import trimmed_corpus
 from evenreel.types import Corpus
 from tests.training.small_material import small_recipe
 

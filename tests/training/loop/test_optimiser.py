@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from evenreel.training.loop.optimiser import configure, parameter_groups, rate_share
+from evenreel.training.module import RetrievalModule, parameter_groups, rate_share
 from evenreel.training.recipe import Optimiser, Schedule
 from tests.training.small_material import small_recipe
 
@@ -22,6 +22,7 @@ class Head(nn.Module):
         self.logit_scale = nn.Parameter(torch.zeros(()))
         self.norm = nn.LayerNorm(2)
         self.map = nn.Linear(2, 2)
+        self.loss = None
 
 
 def by_rate(settings: Optimiser) -> dict[tuple[float, float], int]:
@@ -86,7 +87,7 @@ def test_a_share_is_between_0_and_1(form: str, warmup: float, steps: int, data: 
 def test_the_optimiser_follows_the_schedule() -> None:
     head = Head()
     recipe = small_recipe(optimiser={"lr": 2.0}, schedule={"form": "constant", "warmup": 0.5})
-    made = configure(parameter_groups(head.named_parameters(), (), recipe.optimiser), recipe, steps=4)
+    made = RetrievalModule(head, None, recipe, steps=4).configure_optimizers()  # type: ignore[arg-type]
     rates = []
     for _ in range(4):
         rates.append(made["optimizer"].param_groups[0]["lr"])

@@ -21,12 +21,11 @@ from evenreel.matchers import PairBatch, build_matcher
 from evenreel.matchers.adapter import Adapted
 from evenreel.matchers.batches import text_batch, video_batch
 from evenreel.training import Recipe, load_recipe
-from evenreel.training.data.examples import TrainingInputs
-from evenreel.training.data.pairs import Order, batch_seed
-from evenreel.training.loop.milestones import Milestones, TrainingError, best_weights, plan_of
-from evenreel.training.loop.module import RetrievalModule
-from evenreel.training.loop.run import RunHooks, TrainedModel, train
-from evenreel.training.loop.run_folder import LAST, METRICS, TENSORBOARD, held
+from evenreel.training.batches import Order, TrainingInputs, batch_seed
+from evenreel.training.loop import RunHooks, TrainedModel, train
+from evenreel.training.milestones import Milestones, TrainingError, best_weights, plan_of
+from evenreel.training.module import RetrievalModule
+from evenreel.training.run_folder import LAST, METRICS, TENSORBOARD, held
 from evenreel.types import ScoreBlocks
 from tests.training.small_material import (
     DIMENSION,

@@ -12,8 +12,8 @@ from lightning.fabric.utilities.rank_zero import rank_zero_only
 
 from evenreel.errors import CorpusError, UsageError
 from evenreel.training import RecipeError, load_recipe
-from evenreel.training.loop.milestones import best_weights
-from evenreel.training.loop.run_folder import (
+from evenreel.training.milestones import best_weights
+from evenreel.training.run_folder import (
     CLIPS_READ,
     DATA,
     LAST,
@@ -21,12 +21,12 @@ from evenreel.training.loop.run_folder import (
     RECIPE,
     TENSORBOARD,
     VERSIONS,
+    MetricsFile,
     RunFolderError,
     claim,
     held,
     remember,
 )
-from evenreel.training.loop.saved_files import MetricsFile
 from tests.training.small_material import small_recipe
 
 OTHER = small_recipe(optimiser={"lr": 0.5})

@@ -8,7 +8,7 @@ from torch import nn
 
 from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
-from evenreel.training.loop.optimiser import freeze_unused_parameters
+from evenreel.training.module import freeze_unused_parameters
 from tests.matchers.examples import SETTINGS
 
 

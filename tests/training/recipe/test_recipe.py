@@ -35,7 +35,7 @@ def test_a_recipe_reads_back_as_it_was_written(recipe_file: Path) -> None:
 
 
 def test_a_recipe_says_what_differs_from_the_one_it_is_based_on(tmp_path: Path) -> None:
-    """A user's chain of two on one of the package: tables merge, other values replace, null clears, --set comes last."""
+    """A chain of two on one of the package: tables merge, other values replace, null clears, --set comes last."""
     shipped = load_recipe(find_recipe("textvr/t_mass"))
     (tmp_path / "base.yaml").write_text(
         "based_on: textvr/t_mass\nname: mine\nadapter: null\nabout: {source: Mine., kept: null}\n"

@@ -24,7 +24,7 @@ from evenreel.adaptation.titan.causal import CausalCorrection, CausalSettings
 from evenreel.arrays import Indices
 from evenreel.errors import UsageError
 from evenreel.progress import Progress
-from evenreel.training.data.pairs import Pairs
+from evenreel.training.batches import Pairs
 
 CHUNK_BYTES = 64 * 2**20
 """About what judging pairs takes at a time, beside the vectors."""

@@ -9,8 +9,7 @@ import numpy as np
 
 from evenreel.arrays import Indices
 from evenreel.audits.length.data import LengthData
-from evenreel.debias.strata import adjusted_strata, equal_strata, strata_at
-from evenreel.debias.trimming import PRESETS, Trimming, trimmed
+from evenreel.debias.frame_length import PRESETS, Trimming, adjusted_strata, equal_strata, strata_at, trimmed
 from evenreel.errors import UsageError
 
 SHARE = 50_282.5 / 67_217

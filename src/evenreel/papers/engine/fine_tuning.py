@@ -19,13 +19,12 @@ from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart
 from evenreel.papers.engine.runs import TrainingRun, each_run
 from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.papers.engine.towers import check_rows, pixel_inputs, read_clips, seen_by
+from evenreel.papers.engine.towers import check_rows, read_clips, seen_by
 from evenreel.progress import Progress
-from evenreel.training.data.examples import FeatureExamples, TrainingInputs
-from evenreel.training.data.pairs import needs_relevance, pairs_of
-from evenreel.training.data.splits import CorpusSplits, mirrors_of, with_other_clips
-from evenreel.training.loop.run import RunHooks, TrainedModel, train
+from evenreel.training.batches import FeatureExamples, TrainingInputs, pairs_of
+from evenreel.training.loop import RunHooks, TrainedModel, train
 from evenreel.training.recipe import MatcherChoice, Recipe
+from evenreel.training.splits import CorpusSplits, mirrors_of, needs_relevance, with_other_clips
 
 STARTS_READY = ("mean_pool", "temporal")
 """Matchers that rank by the towers' own similarities before they are trained."""
@@ -130,6 +129,6 @@ def fine_tuned(
         material = TrainingInputs(examples, part.videos.frames.shape[-1], start=start or {})
     else:
         shown = learned if mirrors is None else with_other_clips(learned, part.corpus, mirrors)
-        material = pixel_inputs(read_clips(recipe, part, CorpusSplits(shown, None, mirrors, relevance), run))
+        material = read_clips(recipe, part, CorpusSplits(shown, None, mirrors, relevance), run)
     outside = RunHooks(watch=lambda step, steps, figures: run.progress(step / steps), resume=True)
     return train(recipe, material, run.folder, outside)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from evenreel.papers.engine.settings import TrainingSettings
 from evenreel.progress import Progress, each_part
-from evenreel.training.loop.run_folder import CLIPS_READ
+from evenreel.training.run_folder import CLIPS_READ
 
 
 class TrainingRun(NamedTuple):

@@ -21,15 +21,13 @@ from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart, PartFolders
 from evenreel.papers.engine.runs import TrainingRun
 from evenreel.papers.engine.study import Study
-from evenreel.training.data.clip_check import clip_files, readable
-from evenreel.training.data.examples import TrainingInputs
-from evenreel.training.data.pixels import load_pixels, pixel_examples
-from evenreel.training.data.splits import CorpusSplits, LoadedSplits, usable_part
-from evenreel.training.loop.module import RetrievalModule
-from evenreel.training.loop.run import TrainedModel
-from evenreel.training.loop.validation import tower_features
+from evenreel.training.batches import TrainingInputs
+from evenreel.training.loop import TrainedModel, tower_features
+from evenreel.training.material import spec_of
+from evenreel.training.module import RetrievalModule
+from evenreel.training.pixels import clip_files, load_pixels, pixel_examples, readable
 from evenreel.training.recipe import Recipe
-from evenreel.training.specs import spec_of
+from evenreel.training.splits import CorpusSplits, usable_part
 
 
 def check_towers(study: Study, recipe: Recipe) -> None:
@@ -91,7 +89,7 @@ def placed(recipe: Recipe, folders: PartFolders) -> Recipe:
     return replace(recipe, data=data)
 
 
-def read_clips(recipe: Recipe, part: CorpusPart, splits: CorpusSplits, run: TrainingRun) -> LoadedSplits:
+def read_clips(recipe: Recipe, part: CorpusPart, splits: CorpusSplits, run: TrainingRun) -> TrainingInputs:
     """Load the towers of a row and the clips that it learns from, as `evenreel train` does.
 
     Args:
@@ -104,18 +102,6 @@ def read_clips(recipe: Recipe, part: CorpusPart, splits: CorpusSplits, run: Trai
     if own.backbone is None:
         raise UsageError("Pictures are for towers, and the recipe has no backbone: give one.")
     return load_pixels(own, own.backbone, splits, run.progress, run.clips_read)
-
-
-def pixel_inputs(read: LoadedSplits) -> TrainingInputs:
-    """Return the inputs of a training through towers."""
-    return TrainingInputs(
-        read.learned,
-        read.dimension,
-        read.selected,
-        read.towers,
-        source=read.source,
-        weights_hash=read.encoder.weights_hash,
-    )
 
 
 def begun_with_towers(learning: TrainingInputs, trained: TrainedModel) -> TrainingInputs:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import polars as pl
 
 from evenreel.checkpoint import Pretrained
-from evenreel.checkpoint.architecture import encodings, kept_weights, module, uses_in
+from evenreel.checkpoint.architecture import encodings, module, uses_in
 from evenreel.corpus import select
 from evenreel.encoders.towers import usable_device
 from evenreel.evaluation import fuse
@@ -19,25 +19,18 @@ from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart, with_streams
 from evenreel.papers.engine.runs import TrainingRun, each_run
 from evenreel.papers.engine.settings import TrainingSettings
-from evenreel.papers.engine.towers import begun_with_towers, check_rows, pixel_inputs, read_clips, seen_by
+from evenreel.papers.engine.towers import begun_with_towers, check_rows, read_clips, seen_by
 from evenreel.papers.engine.variants import Variant
 from evenreel.papers.engine.words import paragraphs
 from evenreel.progress import Progress, part_of
+from evenreel.training.batches import FeatureExamples, TrainingInputs, pairs_of
 from evenreel.training.cost import Shape
-from evenreel.training.data.examples import FeatureExamples, TrainingInputs
-from evenreel.training.data.material import weighted_examples
-from evenreel.training.data.pairs import needs_relevance, pairs_of
-from evenreel.training.data.splits import CorpusSplits, parts_of
-from evenreel.training.ensemble.members import train_recipe
-from evenreel.training.ensemble.runs import ALL
-from evenreel.training.ensemble.strata import lengths_of
-from evenreel.training.ensemble.towers import score_weights, tower_member_recipes
-from evenreel.training.ensemble.trimmed import trimmed_corpus
-from evenreel.training.loop.run import RunHooks, TrainedModel
-from evenreel.training.loop.run_folder import MEMBERS
-from evenreel.training.loop.validation import SelectionMeasure, higher_is_better
+from evenreel.training.loop import RunHooks, SelectionMeasure, TrainedModel, higher_is_better
+from evenreel.training.material import begun_with, spec_of, weighed
+from evenreel.training.members import ALL, score_weights, tower_member_recipes, train_recipe
 from evenreel.training.recipe import Recipe, uses_of
-from evenreel.training.specs import spec_of
+from evenreel.training.run_folder import MEMBERS
+from evenreel.training.splits import CorpusSplits, needs_relevance, parts_of, trimmed_corpus
 from evenreel.types import Corpus, ScoreBlocks
 from evenreel.wording import count
 
@@ -233,18 +226,15 @@ def _pixels_of(recipe: Recipe, splits: Splits, run: TrainingRun) -> tuple[Traini
     learned, selected = splits.learned, splits.selected
     parts = CorpusSplits(learned.corpus, None if selected is None else selected.corpus)
     read = read_clips(recipe, learned, parts._replace(relevance=needs_relevance(recipe)), run)
-    there = pl.col("clip_id").is_in(list(read.learned.pairs.clip_ids))
+    there = pl.col("clip_id").is_in(list(read.examples.pairs.clip_ids))
     usable = learned.only(select(learned.corpus, where=there))
-    kept = None if selected is None or read.validation is None else selected.only(read.validation)
+    kept = None if selected is None or read.selected is None else selected.only(read.selected)
     lost = (
         (f"{count(len(read.set_aside), 'clip')} to learn from or to select on cannot be read.",)
         if read.set_aside
         else ()
     )
-    examples, _ = weighted_examples(recipe, read.learned)
-    lengths = lengths_of(usable.corpus, read.learned.pairs.clip_ids)
-    learning = replace(pixel_inputs(read), examples=examples, lengths=lengths)
-    return learning, Splits(usable, kept, splits.notices + lost)
+    return weighed(recipe, read, usable.corpus), Splits(usable, kept, splits.notices + lost)
 
 
 def splits_of(recipe: Recipe, material: LearningInputs) -> Splits:
@@ -291,16 +281,10 @@ def learning_of(
         weights_hash: digest of the weights of the features' encoder; None where nobody says.
     """
     learned, selected = splits.learned, splits.selected
-    examples, _ = weighted_examples(recipe, _examples(learned, relevance=needs_relevance(recipe)))
-    return TrainingInputs(
-        examples,
-        learned.videos.frames.shape[-1],
-        None if selected is None else _examples(selected),
-        start={} if start is None else kept_weights(start.matcher),
-        start_spec=None if start is None else start.spec,
-        lengths=lengths_of(learned.corpus, learned.videos.ids),
-        weights_hash=weights_hash,
-    )
+    examples = _examples(learned, relevance=needs_relevance(recipe))
+    validation = None if selected is None else _examples(selected)
+    read = TrainingInputs(examples, learned.videos.frames.shape[-1], validation, weights_hash=weights_hash)
+    return begun_with(weighed(recipe, read, learned.corpus), start)
 
 
 def batch_shape(recipe: Recipe, learning: TrainingInputs, material: LearningInputs) -> Shape:

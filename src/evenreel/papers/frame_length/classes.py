@@ -19,7 +19,7 @@ from evenreel.audits.length.measures import measure_length
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus import select
 from evenreel.corpus.actions import Actions, action_names, actions_of
-from evenreel.debias.trimming import trim_class
+from evenreel.debias.frame_length import trim_class
 from evenreel.errors import UsageError
 from evenreel.papers.engine.findings import Findings, effect_of, shown
 from evenreel.papers.engine.inputs import LearningInputs

@@ -19,9 +19,8 @@ from evenreel.papers.frame_length.variants import BACKDOOR, ENSEMBLE, backdoor, 
 from evenreel.progress import Progress
 from evenreel.progress import part_of as progress_of_part
 from evenreel.report.result import AuditTable, Cell, interval_cells, interval_columns
-from evenreel.training.cost import RecipeCost, Shape, recipe_cost
-from evenreel.training.specs import learned_from
-from evenreel.training.timing import Times, measured_times
+from evenreel.training.cost import RecipeCost, Shape, Times, measured_times, recipe_cost
+from evenreel.training.material import learned_from
 
 IN_TURN = "strata in sequence"
 _EPOCH, _BESIDE = "seconds an epoch", "% beside one training"

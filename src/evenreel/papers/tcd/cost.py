@@ -30,11 +30,10 @@ from evenreel.progress import Progress
 from evenreel.report.result import AuditTable, Cell, interval_cells, interval_columns
 from evenreel.similarity.states import move
 from evenreel.similarity.tiles import evaluating
-from evenreel.training.cost import Cost, Shape, recipe_cost
-from evenreel.training.data.examples import TrainingInputs
+from evenreel.training.batches import TrainingInputs
+from evenreel.training.cost import Cost, Shape, measured_times, recipe_cost
+from evenreel.training.material import learned_from, spec_of
 from evenreel.training.recipe import Recipe
-from evenreel.training.specs import learned_from, spec_of
-from evenreel.training.timing import measured_times
 
 WORDS = 200
 """What the paper says that earlier work gives to attention of a clip."""

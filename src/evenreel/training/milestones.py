@@ -1,4 +1,7 @@
-"""Callbacks between the steps of a run: logging, evaluation, checkpoints and early stopping."""
+"""What happens between the steps of a run: logging, evaluation, checkpoints and early stopping.
+
+Checkpoints are replaced in one step that survives a power cut, and read without running any code in them.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,16 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+from lightning.fabric.plugins import TorchCheckpointIO
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
-from evenreel.errors import EvenreelError
+from evenreel.errors import CheckpointError, EvenreelError
+from evenreel.files import replacing
 from evenreel.matchers.matcher import ReportsFigures
-from evenreel.training.loop.module import RetrievalModule
-from evenreel.training.loop.run_folder import CHECKPOINTS, LAST, METRICS, writing
-from evenreel.training.loop.saved_files import MetricsFile, write_weights
+from evenreel.training.module import RetrievalModule
 from evenreel.training.recipe import Recipe, Selection
+from evenreel.training.run_folder import CHECKPOINTS, LAST, METRICS, MetricsFile, write_weights, writing
 
 LINES = 200
 """Rows of losses in a run whose recipe does not say how many steps lie between them."""
@@ -243,3 +247,46 @@ def _training_figures(trainer: Trainer, module: RetrievalModule, step: int) -> d
         for group, share in zip(trainer.optimizers[0].param_groups, config.scheduler.lr_lambdas, strict=True)  # type: ignore[union-attr]
     }
     return {**terms, **told, **rates, "logit_scale": float(module.matcher.logit_scale.detach().exp())}
+
+
+class DurableCheckpointIO(TorchCheckpointIO):
+    """Lightning's checkpoint files, replaced in one step that survives a power cut."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        """Write a checkpoint in place of the one before, in one step that survives a power cut.
+
+        Raises:
+            CheckpointError: the disk refuses; the earlier checkpoint is untouched.
+        """
+        try:
+            with replacing(Path(path)) as part, part.open("wb") as file:
+                torch.save(checkpoint, file)  # given a name, it would write the name into the file
+        except (OSError, RuntimeError) as error:  # torch raises the latter where a disk is full
+            raise CheckpointError(f"The checkpoint {path} cannot be written ({error}).") from error
+
+    def load_checkpoint(self, path: Any, map_location: Any = "cpu", weights_only: bool | None = None) -> dict[str, Any]:
+        """Read a checkpoint: tensors and plain values only, whatever `weights_only` says.
+
+        Raises:
+            CheckpointError: the checkpoint is damaged, or holds anything else.
+        """
+        return _read(path)
+
+
+def step_of(path: Path) -> int:
+    """Return the step after which a checkpoint was written, without reading its tensors.
+
+    Raises:
+        CheckpointError: it is damaged, or holds anything but tensors and plain values.
+    """
+    return int(_read(path, mmap=True)["global_step"])
+
+
+def _read(path: Any, *, mmap: bool = False) -> dict[str, Any]:
+    try:
+        loaded: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
+    except Exception as error:  # what a damaged file breaks in the unpickler is not foreseeable
+        raise CheckpointError(
+            f"The checkpoint {path} cannot be read ({type(error).__name__}); start the run again in another folder."
+        ) from error
+    return loaded

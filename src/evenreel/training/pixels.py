@@ -1,68 +1,173 @@
-"""Training examples whose clips are decoded while training, with random changes of their pictures."""
+"""Training through towers: which clips can be read, their pictures with random changes, and captions as tokens.
+
+Before training, each clip is read once in a process that may crash or hang without harm; what was found is remembered
+in the folder of the run, so that a resumed run reads only files that have changed.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, nullcontext
+from dataclasses import asdict, astuple, dataclass, replace
+from functools import partial
 from pathlib import Path
+from threading import local
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from evenreel.arrays import Indices
+from evenreel.config import MediaLimits, usable_cores
 from evenreel.encoders import loading
 from evenreel.encoders.checkpoint import Preprocessing, open_checkpoint
-from evenreel.encoders.loading import locate
 from evenreel.encoders.towers import Towers, load_towers
-from evenreel.encoders.trainable import TokenIds, TrainableTowers, shortened, tokenise
+from evenreel.encoders.trainable import TokenIds, TrainableTowers, shortened, takes_whole, tokenise
 from evenreel.errors import CorpusError, MediaError
+from evenreel.features.on_screen import read_on_screen
+from evenreel.features.pool import SetAside
 from evenreel.features.pretrained import pretrained_means
-from evenreel.media.sampling import parse_rule
+from evenreel.features.word_changes import WordChanges
+from evenreel.media.sampling import Part, parse_rule
 from evenreel.media.video import open_video
-from evenreel.media.workers import stamp
+from evenreel.media.workers import Worker, stamp
 from evenreel.progress import Progress
-from evenreel.training.data.clip_check import ClipVideo, clip_files, readable
-from evenreel.training.data.examples import Draw, PixelBatch, TokenBatch
-from evenreel.training.data.pairs import Pairs, pairs_of
-from evenreel.training.data.splits import CorpusSplits, EncoderUsed, LoadedSplits, digest, usable_part
-from evenreel.training.data.window_tokens import WindowTokens, on_screen_tokens
+from evenreel.training.batches import Draw, Pairs, PixelBatch, TokenBatch, TrainingInputs, WindowTokens, pairs_of
 from evenreel.training.recipe import Backbone, Recipe, RecipeError
+from evenreel.training.run_folder import ClipVerdict, Verdicts, locked, writing
+from evenreel.training.splits import CorpusSplits, EncoderUsed, digest, usable_part
 from evenreel.types import Corpus, FloatArray, Pixels
 
+READER = "evenreel.onscreen.reader:FileReader"
+NOTHING = ""
+"""The sentence of a window without text. It is always the first, and the tower reads it with every batch: else a device
+with no text in its part of a batch would have no gradients to send where the others wait for them."""
 SMALLEST_AREA = 0.5
 ASPECTS = (3 / 4, 4 / 3)
 _TRIES = 10
 
+# Which clips can be read ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ClipVideo:
+    """Video file of a clip, its part of it, and how many frames the sampling rule takes; None before it was read."""
+
+    clip_id: str
+    path: Path
+    part: Part
+    frames: int | None = None
+
+
+def clip_files(corpus: Corpus, folder: Path) -> list[ClipVideo]:
+    """List the video files of the clips of a corpus.
+
+    Raises:
+        CorpusError: a clip has no path.
+    """
+    rows = corpus.clips.select("clip_id", "path", "start_s", "end_s")
+    if rows["path"].null_count():
+        nameless = rows.filter(rows["path"].is_null())["clip_id"][0]
+        raise CorpusError(f"The clip {nameless!r} has no path; towers in training need the videos of all clips.")
+    return [ClipVideo(clip_id, folder / path, Part(start, end)) for clip_id, path, start, end in rows.iter_rows()]
+
+
+def readable(
+    files: Sequence[ClipVideo],
+    rule: str,
+    progress: Progress = lambda share: None,
+    verdicts: Path | None = None,
+) -> tuple[list[ClipVideo], list[SetAside]]:
+    """Check which clips can be read, each once, as many at a time as there are cores.
+
+    Args:
+        files: clips to check.
+        rule: sampling rule of the frames.
+        progress: called with the share that is done.
+        verdicts: file that keeps the results, so that a resumed run, or the process of another device, reads only files
+            that have changed; None for none. One process at a time uses it.
+
+    Returns:
+        The clips that can be read, with the number of their frames, and the others with their reasons.
+
+    Raises:
+        RunFolderError: the verdicts cannot be written.
+    """
+    keys = [_key(file, rule) for file in files]
+    guarded = partial(nullcontext) if verdicts is None else partial(writing, verdicts.parent)
+    limits, workers, opened = MediaLimits(), local(), list[Worker]()
+
+    def check(clip: ClipVideo) -> ClipVerdict:
+        if not hasattr(workers, "own"):
+            workers.own = Worker(READER, {"rule": rule, "limits": asdict(limits), "threads": 1, "text": False}, limits)
+            opened.append(workers.own)
+        return _verdict(clip, workers.own)
+
+    with ExitStack() as held:
+        with guarded():
+            held.enter_context(locked(verdicts))
+            memory = Verdicts(verdicts)
+        new = [place for place, key in enumerate(keys) if key not in memory.known]
+        pool = ThreadPoolExecutor(usable_cores())
+        try:
+            for done, verdict in enumerate(pool.map(check, [files[place] for place in new]), start=1):
+                with guarded():
+                    memory.note(keys[new[done - 1]], verdict)
+                progress(done / len(new))
+        finally:
+            pool.shutdown(cancel_futures=True)  # who interrupts does not wait for all that are left
+            for worker in opened:
+                worker.close()
+        with guarded():
+            memory.make_durable()
+    found = [(file, memory.known[key]) for file, key in zip(files, keys, strict=True)]
+    return [replace(file, frames=one.frames) for file, one in found if one.reason is None], [
+        SetAside(file.clip_id, str(file.path), one.reason, one.sentence)
+        for file, one in found
+        if one.reason is not None
+    ]
+
+
+def _key(clip: ClipVideo, rule: str) -> str:
+    """32 hex digits over what a verdict depends on; those of a file that has changed, or is gone, are others."""
+    try:
+        state = astuple(stamp(str(clip.path)))
+    except MediaError:
+        state = None
+    named = [str(clip.path), clip.part.start_s, clip.part.end_s, rule, state]
+    return hashlib.blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()
+
+
+def _verdict(clip: ClipVideo, worker: Worker) -> ClipVerdict:
+    task = {"path": str(clip.path), "part": [clip.part.start_s, clip.part.end_s], "frames": False, "text": False}
+    try:
+        frames = sum(message["kind"] == "tick" for message, _ in worker.run(task))
+    except MediaError as error:
+        return ClipVerdict(0, error.reason, str(error))
+    return ClipVerdict(frames) if frames else ClipVerdict(0, "no_frames", "no frame of it could be decoded")
+
+
+# Their pictures -------------------------------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, eq=False)
 class PixelExamples:
-    """Training examples of tokens and pixels, for towers in training; all its clips were found to be readable.
+    """Training examples of tokens and pixels, for towers in training; all its clips were found to be readable."""
 
-    Attributes:
-        pairs: pairs of rows of captions and clips.
-        tokens: tokens of the captions.
-        files: video files of the clips.
-        rule: sampling rule of the frames.
-        preprocessing: preparation of pictures for the tower.
-        full_length: whether the text tower takes captions of its full length only, as SigLIP does.
-        augment: `none`, `crop` or `crop_and_flip`, see `evenreel.training.recipe.Backbone`.
-        pretrained_mean: (V, D) means of the clips' frames before training (`evenreel.features.pretrained`); None where
-            not needed.
-        windows: tokens of on-screen text; None where not needed.
-    """
-
-    pairs: Pairs
-    tokens: TokenIds
-    files: tuple[ClipVideo, ...]
-    rule: str
-    preprocessing: Preprocessing
-    full_length: bool = False
-    augment: str = "none"
+    pairs: Pairs  # pairs of rows of captions and clips
+    tokens: TokenIds  # tokens of the captions
+    files: tuple[ClipVideo, ...]  # video files of the clips
+    rule: str  # sampling rule of the frames
+    preprocessing: Preprocessing  # preparation of pictures for the tower
+    full_length: bool = False  # whether the text tower takes captions of its full length only, as SigLIP does
+    augment: str = "none"  # `none`, `crop` or `crop_and_flip`, see `evenreel.training.recipe.Backbone`
+    # (V, D) means of the clips' frames before training; None where not needed
     pretrained_mean: FloatArray | None = None
-    windows: WindowTokens | None = None
+    windows: WindowTokens | None = None  # tokens of on-screen text; None where not needed
 
     def texts(self, rows: Indices) -> TokenBatch:
         """Load the tokens of captions by their rows."""
@@ -157,9 +262,12 @@ def crop_box(height: int, width: int, random: np.random.Generator) -> tuple[int,
     return (height - down) // 2, (width - across) // 2, down, across
 
 
+# Loading --------------------------------------------------------------------------------------------------------------
+
+
 def load_pixels(
     recipe: Recipe, backbone: Backbone, splits: CorpusSplits, progress: Progress, verdicts: Path | None
-) -> LoadedSplits:
+) -> TrainingInputs:
     """Load the towers to train and their examples; each clip is read once, so that unreadable ones are left out.
 
     Args:
@@ -167,9 +275,9 @@ def load_pixels(
         backbone: its towers.
         splits: captions and clips.
         progress: called with the share of the clips that were looked at.
-        verdicts: a file that remembers which clips can be read, see `evenreel.training.data.clip_check.readable`.
+        verdicts: a file that remembers which clips can be read, see `readable`.
     """
-    encoder_id, folder = locate(backbone.model)
+    encoder_id, folder = loading.locate(backbone.model)
     loading.read_first(folder, "cpu", "float32")
     checkpoint = open_checkpoint(folder)
     towers = load_towers(checkpoint, torch.device("cpu"), "float32")
@@ -181,9 +289,8 @@ def load_pixels(
     readable_files, set_aside = readable(files, backbone.rule, progress, verdicts)
     there = {file.clip_id: file for file in readable_files}
     used = EncoderUsed(encoder_id, checkpoint.digest(), backbone.rule)
-    remedy = "; check data.videos"
-    validation = None if splits.selected is None else usable_part(splits.selected, there, set_aside, remedy)
-    usable = [usable_part(splits.learned, there, set_aside, remedy), *([] if validation is None else [validation])]
+    selected = splits.selected and usable_part(splits.selected, there, set_aside, "; check data.videos")
+    usable = [usable_part(splits.learned, there, set_aside, "; check data.videos"), *filter(None, [selected])]
     examples: list[PixelExamples] = []
     for part in usable:
         learns = not examples
@@ -194,16 +301,17 @@ def load_pixels(
             loaded = replace(loaded, pairs=pairs, augment=backbone.augment)
         examples.append(replace(loaded, pretrained_mean=_means_before(recipe, part, clip_ids, used)))
     if (windows := examples[0].windows) is not None:
-        used = replace(used, windows=windows.count, words_from=windows.words_from)
-    return LoadedSplits(
+        used = replace(used, windows=windows.rows.shape[1], words_from=windows.words_from)
+    return TrainingInputs(
         examples[0],
-        examples[1] if examples[1:] else None,
-        validation,
-        used,
         towers.dimension,
-        {**_identity(readable_files, examples), **asdict(used)},
-        tuple(set_aside),
+        examples[1] if examples[1:] else None,
         trainable,
+        source={**_identity(readable_files, examples), **asdict(used)},
+        weights_hash=used.weights_hash,
+        selected=selected,
+        encoder=used,
+        set_aside=tuple(set_aside),
     )
 
 
@@ -234,19 +342,42 @@ def pixel_examples(
         backbone.rule,
         towers.preprocessing,
         full_length=towers.family.padded,
-        windows=on_screen_tokens(recipe, part, clip_ids, backbone.rule, towers, learned=learned),
+        windows=_on_screen_tokens(recipe, part, clip_ids, towers, learned=learned),
+    )
+
+
+def _on_screen_tokens(
+    recipe: Recipe, corpus: Corpus, clip_ids: tuple[str, ...], towers: Towers, *, learned: bool
+) -> WindowTokens | None:
+    """On-screen text of clips from stored features of any encoder, as tokens; None where the recipe names none."""
+    if recipe.data.on_screen is None or recipe.backbone is None:
+        return None
+    changes = recipe.changed_words or WordChanges()
+    if learned:
+        changes = changes.learned
+    whole = partial(takes_whole, towers)
+    written = read_on_screen(recipe.data.on_screen, corpus, clip_ids, recipe.backbone.rule, whole, changes)
+    sentences = [text for windows in written.texts for text in windows]
+    distinct = {text: row for row, text in enumerate(dict.fromkeys([NOTHING, *sentences]))}
+    return WindowTokens(
+        tokenise(towers, list(distinct), towers.longest_caption),
+        torch.tensor([[distinct[text] for text in windows] for windows in written.texts]),
+        torch.from_numpy(written.confidence),
+        written.words_from,
+        full_length=towers.family.padded,
     )
 
 
 def _means_before(recipe: Recipe, corpus: Corpus, clip_ids: tuple[str, ...], used: EncoderUsed) -> FloatArray | None:
-    """Load the pretrained frame means of clips, (V, D), where the recipe asks for them."""
-    if recipe.data.pretrained_features is None:
+    """The pretrained frame means of clips, (V, D), where the recipe asks for them."""
+    folder = recipe.data.pretrained_features
+    if folder is None:
         return None
-    means = pretrained_means(recipe.data.pretrained_features, corpus, clip_ids)
+    means = pretrained_means(folder, corpus, clip_ids)
     if means.weights_hash != used.weights_hash:
         raise RecipeError(
-            f"data.pretrained_features ({recipe.data.pretrained_features}) holds features of {means.encoder_id}, and "
-            f"the backbone is {used.encoder_id} with other weights; compute them with the backbone's model."
+            f"data.pretrained_features ({folder}) holds features of {means.encoder_id}, and the backbone is "
+            f"{used.encoder_id} with other weights; compute them with the backbone's model."
         )
     return means.means
 
@@ -256,11 +387,9 @@ def _identity(files: Sequence[ClipVideo], examples: Sequence[PixelExamples]) -> 
     found: dict[str, str | int | None] = {
         "videos": digest(f"{one.path.name} {one.part} {_size_bytes(one)}" for one in files)
     }
-    means = [one.pretrained_mean for one in examples if one.pretrained_mean is not None]
-    if means:
+    if means := [one.pretrained_mean for one in examples if one.pretrained_mean is not None]:
         found["seen"] = hashlib.sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in means)).hexdigest()
-    windows = [one.windows.digest() for one in examples if one.windows is not None]
-    if windows:
+    if windows := [one.windows.digest() for one in examples if one.windows is not None]:
         found["on_screen"] = " ".join(windows)
     return found
 

@@ -1,16 +1,16 @@
-"""One training run in its folder, from the first step or from its last checkpoint on."""
+"""One training run in its folder, from the first step or from its last checkpoint on, and how it is selected."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import torch
@@ -18,46 +18,65 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Trainer
 from lightning.pytorch.loggers import TensorBoardLogger, WandbLogger
 from safetensors.torch import save
+from torch.utils.data import Dataset
 
-from evenreel.arrays import slices
+from evenreel.arrays import Indices, slices
 from evenreel.checkpoint import MatcherSpec
 from evenreel.checkpoint.architecture import build, module, reads_windows, training_only
 from evenreel.encoders.towers import usable_device
 from evenreel.encoders.trainable import TrainableTowers
 from evenreel.errors import CorpusError, UsageError
+from evenreel.evaluation.measure import evaluate
+from evenreel.evaluation.metrics import parse_metric, parse_metrics
+from evenreel.evaluation.settings import EvaluationSettings
 from evenreel.matchers.batches import TextBatch, VideoBatch
 from evenreel.matchers.lengths import check_frames, check_lengths, check_words
 from evenreel.matchers.matcher import FitsPairs, Matcher, StartsFromFile
-from evenreel.training.data.examples import (
+from evenreel.similarity.states import Encoded, gather_rows
+from evenreel.similarity.tiles import MatcherScores, evaluating
+from evenreel.training.batches import (
     Batches,
+    BatchLoader,
     FeatureExamples,
+    Order,
+    Pairs,
     ResumableLoader,
+    Texts,
     TokenBatch,
     TrainingExamples,
     TrainingInputs,
+    Videos,
+    moved,
+    useful_workers,
 )
-from evenreel.training.data.pairs import Order, Pairs
-from evenreel.training.data.pixels import PixelExamples
-from evenreel.training.ensemble.strata import Stratum
-from evenreel.training.loop.milestones import (
-    Evaluate,
+from evenreel.training.material import fitted_spec, lists_in, spec_of
+from evenreel.training.milestones import (
+    DurableCheckpointIO,
     Milestones,
     SelectionProgress,
     StepSchedule,
     Watch,
     best_weights,
     plan_of,
+    step_of,
 )
-from evenreel.training.loop.module import RetrievalModule
-from evenreel.training.loop.optimiser import freeze_unused_parameters
-from evenreel.training.loop.run_folder import LAST, METRICS, TENSORBOARD, Facts, held, remember
-from evenreel.training.loop.saved_files import DurableCheckpointIO, MetricsFile, read_weights, step_of
-from evenreel.training.loop.validation import Measure, validation_scores
-from evenreel.training.recipe import Recipe
-from evenreel.training.specs import fitted_spec, lists_in, spec_of
+from evenreel.training.module import RetrievalModule, freeze_unused_parameters
+from evenreel.training.pixels import PixelExamples
+from evenreel.training.recipe import Recipe, Selection
+from evenreel.training.run_folder import LAST, METRICS, TENSORBOARD, Facts, MetricsFile, held, read_weights, remember
+from evenreel.training.splits import Stratum
+from evenreel.types import Corpus, OnScreen, ScoreBlocks, TextFeatures, VideoFeatures
 
 PAIRS_A_BATCH = 1_024
 """Training pairs that are looked at together where parts of a matcher are fitted to all of them."""
+ROWS_A_BATCH = 64
+SELECTED_BY = ("R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum")
+"""Figures that are always measured, beside that of `selection.metric`."""
+
+Measure = Callable[[ScoreBlocks], Mapping[str, float]]
+"""Scores of every caption and clip of the validation split -> named figures; `evenreel train` gives a
+`SelectionMeasure`."""
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,13 +149,19 @@ def train(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHo
 
 
 def train_held(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks = RunHooks()) -> TrainedModel:
-    """Train a matcher in a folder that the caller has locked (`evenreel.training.loop.run_folder.held`)."""
-    order = _order(recipe, material.examples)
+    """Train a matcher in a folder that the caller has locked (`evenreel.training.run_folder.held`)."""
+    loop, pairs = recipe.loop, material.examples.pairs
+    if len(pairs) < loop.batch_size:
+        raise CorpusError(
+            f"The training split has {len(pairs):,} captions, fewer than loop.batch_size={loop.batch_size}; make the "
+            "batch smaller."
+        )
+    order = Order(len(pairs), loop.batch_size, loop.seed, pairs.weights)
     plan = plan_of(recipe, order.batches_per_epoch)
-    torch.manual_seed(recipe.loop.seed)
+    torch.manual_seed(loop.seed)
     spec = fitted_spec(recipe, material)
     matcher = build(spec, material.dimension)
-    _check_recipe(recipe, material.examples.pairs)
+    _check_recipe(recipe, pairs)
     for examples in filter(None, (material.examples, material.validation)):
         _check_inputs(recipe, matcher, examples)
     freeze_unused_parameters(matcher, material.dimension)
@@ -144,41 +169,27 @@ def train_held(recipe: Recipe, material: TrainingInputs, folder: Path, outside: 
         _begin_with(matcher, material)
     model = RetrievalModule(matcher, material.towers, recipe, plan.steps)
     model.train()  # towers come as they are loaded, in evaluation mode
-    evaluate = _evaluation(model, recipe, material, outside)
+    figures = None
+    if material.validation is not None and outside.measure is not None:
+        figures = partial(_figures, model, material.validation, loop.workers, outside.measure)
     better = outside.higher_is_better
-    milestones = Milestones(plan, recipe.selection, folder, evaluate, outside.watch, higher_is_better=better)
+    milestones = Milestones(plan, recipe.selection, folder, figures, outside.watch, higher_is_better=better)
     with _quiet():
         trainer = _trainer(recipe, plan, folder, milestones)
         if trainer.is_global_zero:
             remember(folder, {**facts_of(material), **lists_in(spec)})
         batches = Batches(material.examples, order, (trainer.global_rank, trainer.world_size))
-        loader = ResumableLoader(batches, plan.steps * recipe.loop.accumulate, recipe.loop.workers)
+        loader = ResumableLoader(batches, plan.steps * loop.accumulate, loop.workers)
         trainer.fit(model, loader, ckpt_path=folder / LAST if (folder / LAST).is_file() else None, weights_only=True)
     progress = milestones.progress
     step = trainer.global_step
     if progress.best_step is not None:
         model.load_state_dict(read_weights(best_weights(folder, progress.best_step)), strict=False)
         step = progress.best_step
-    figures = MetricsFile(folder / METRICS).of_step(step)
+    measured_then = MetricsFile(folder / METRICS).of_step(step)
     return TrainedModel(
-        matcher=model.matcher.eval(),
-        spec=spec,
-        towers=material.towers,
-        step=step,
-        progress=progress,
-        figures=figures,
-        first=trainer.is_global_zero,
+        model.matcher.eval(), spec, material.towers, step, progress, measured_then, first=trainer.is_global_zero
     )
-
-
-def _order(recipe: Recipe, examples: TrainingExamples) -> Order:
-    loop = recipe.loop
-    if len(examples.pairs) < loop.batch_size:
-        raise CorpusError(
-            f"The training split has {len(examples.pairs):,} captions, fewer than loop.batch_size={loop.batch_size}; "
-            "make the batch smaller."
-        )
-    return Order(len(examples.pairs), loop.batch_size, loop.seed, examples.pairs.weights)
 
 
 def _begin_with(matcher: Matcher, material: TrainingInputs) -> None:
@@ -219,17 +230,10 @@ def _feature_pairs(examples: TrainingExamples) -> Iterator[tuple[TextBatch, Vide
         yield cast("tuple[TextBatch, VideoBatch]", batch)
 
 
-def _evaluation(
-    module: RetrievalModule, recipe: Recipe, material: TrainingInputs, outside: RunHooks
-) -> Evaluate | None:
-    examples, measure = material.validation, outside.measure
-    if examples is None or measure is None:
-        return None
-
-    def evaluate() -> Mapping[str, float]:
-        return measure(validation_scores(module, examples, recipe.loop.workers))
-
-    return evaluate
+def _figures(
+    module: RetrievalModule, examples: TrainingExamples, workers: int, measure: Measure
+) -> Mapping[str, float]:
+    return measure(validation_scores(module, examples, workers))
 
 
 def _check_recipe(recipe: Recipe, pairs: Pairs) -> None:
@@ -369,3 +373,117 @@ def _quiet() -> Iterator[None]:
     finally:
         for logger, level in zip(spoken, levels, strict=True):
             logger.setLevel(level)
+
+
+# Validation -----------------------------------------------------------------------------------------------------------
+
+
+def validation_scores(module: RetrievalModule, examples: TrainingExamples, workers: int = 0) -> MatcherScores:
+    """Compute the scores (Q, V) of the examples' captions and clips by the model as it is, in evaluation mode.
+
+    Towers calculate as in training, and the matcher in full precision.
+    """
+    captions, pairs = np.unique(examples.pairs.captions), examples.pairs
+
+    def text_state(batch: Texts) -> Any:
+        with module.trainer.precision_plugin.forward_context():
+            features = module.text_features(moved(batch, module.device))
+        return module.matcher.encode_text(features)
+
+    def video_state(batch: Videos) -> Any:
+        with module.trainer.precision_plugin.forward_context():
+            features = module.video_features(moved(batch, module.device))
+        return module.matcher.encode_video(features)
+
+    text, video = _encoded(module, examples, captions, (text_state, video_state), workers)
+    texts = Encoded(tuple(pairs.caption_ids[row] for row in captions), text)
+    return MatcherScores(module.matcher, texts, Encoded(pairs.clip_ids, video))
+
+
+def tower_features(
+    module: RetrievalModule, examples: TrainingExamples, workers: int = 0
+) -> tuple[TextFeatures, VideoFeatures]:
+    """Encode the captions and clips of examples with the towers of a module, in evaluation mode and float32.
+
+    Returns:
+        Features in float16, as `evenreel features` stores them.
+    """
+    pairs = examples.pairs
+
+    def words(batch: Texts) -> Any:
+        found = module.text_features(moved(batch, module.device))
+        return found.words.half(), found.word_mask, found.sentence.half()
+
+    def frames(batch: Videos) -> Any:
+        found = module.video_features(moved(batch, module.device))
+        seen = found.on_screen
+        written = () if seen is None else (seen.windows.half(), seen.mask, seen.confidence)
+        return found.frames.half(), found.frame_mask, found.times_s, written
+
+    text, video = _encoded(module, examples, np.arange(len(pairs.caption_ids)), (words, frames), workers)
+    times_s, written = video[2].double(), video[3]
+    texts = TextFeatures(pairs.caption_ids, *(tensor.numpy() for tensor in text))
+    on_screen = OnScreen(*(tensor.numpy() for tensor in written)) if written else None
+    return texts, VideoFeatures(pairs.clip_ids, video[0].numpy(), video[1].numpy(), times_s.numpy(), on_screen)
+
+
+def _encoded(
+    module: RetrievalModule,
+    examples: TrainingExamples,
+    captions: Indices,
+    encoders: tuple[Callable[[Texts], Any], Callable[[Videos], Any]],
+    workers: int,
+) -> tuple[Any, Any]:
+    """What two functions make of captions by their rows and of all clips, batch by batch."""
+    clips = np.arange(len(examples.pairs.clip_ids))
+    with torch.no_grad(), evaluating(module):
+        text = gather_rows(
+            len(captions), ((rows, encoders[0](batch)) for rows, batch in _batches(examples.texts, captions, 0))
+        )
+        own = useful_workers(examples, workers)
+        video = gather_rows(
+            len(clips), ((rows, encoders[1](batch)) for rows, batch in _batches(examples.videos, clips, own))
+        )
+    return text, video
+
+
+class _Slices(Dataset[Made], Generic[Made]):
+    """Rows in batches, by the first row of each; made in the processes of a loader."""
+
+    def __init__(self, make: Callable[[Indices], Made], rows: Indices) -> None:
+        self._make, self._rows = make, rows
+
+    def __getitem__(self, start: int) -> Made:
+        return self._make(self._rows[start : start + ROWS_A_BATCH])
+
+
+def _batches(make: Callable[[Indices], Made], rows: Indices, workers: int) -> Iterator[tuple[slice, Made]]:
+    """Batches with the places of their rows."""
+    starts = range(0, len(rows), ROWS_A_BATCH)
+    for start, batch in zip(starts, BatchLoader(_Slices(make, rows), workers, starts), strict=True):
+        yield slice(start, start + ROWS_A_BATCH), batch
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionMeasure:
+    """Callable that computes figures of validation scores, text to video; it can be pickled.
+
+    Attributes:
+        selection: settings of model selection, with the metric.
+        corpus: the validation part of the corpus.
+    """
+
+    selection: Selection
+    corpus: Corpus
+
+    def __call__(self, scores: ScoreBlocks) -> Mapping[str, float]:
+        """Compute the figures by name."""
+        metrics = parse_metrics(list(dict.fromkeys((*SELECTED_BY, self.selection.metric))))
+        settings = EvaluationSettings(metrics, ("t2v",), resamples=0)
+        found = evaluate(scores, self.corpus, settings, relevance=self.selection.relevance)
+        return {name: figure.value for name, figure in found.directions["t2v"].summary.items()}
+
+
+def higher_is_better(recipe: Recipe) -> bool:
+    """Return whether higher values of the metric that a recipe selects by are better."""
+    return parse_metric(recipe.selection.metric).higher_is_better

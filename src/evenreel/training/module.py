@@ -1,10 +1,11 @@
-"""The Lightning module that trains any matcher, on features or with its towers, on one device or several."""
+"""The Lightning module that trains any matcher, on features or with towers, on one device or several; its optimiser."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, cast
 
@@ -16,13 +17,13 @@ from torch.nn import functional as F
 from evenreel.encoders.trainable import TrainableTowers
 from evenreel.matchers.batches import Batch, Counterparts, PairBatch, TextBatch, VideoBatch, with_tensors
 from evenreel.matchers.matcher import Matcher
-from evenreel.training.data.examples import Texts, TrainingBatch, Videos
-from evenreel.training.data.pairs import batch_seed
-from evenreel.training.data.window_tokens import WindowTokens
-from evenreel.training.loop.optimiser import configure, parameter_groups
-from evenreel.training.recipe import Recipe
-from evenreel.types import OnScreen
+from evenreel.training.batches import Texts, TrainingBatch, Videos, batch_seed, moved
+from evenreel.training.recipe import Optimiser, Recipe, Schedule
+from evenreel.types import OnScreen, RoleGraph, RoleNode
 
+HEAD, BACKBONE, LOGIT_SCALE = "head", "backbone", "logit_scale"
+
+Named = Iterable[tuple[str, Tensor]]
 LARGEST_LOGIT_SCALE = math.log(100.0)  # CLIP, arXiv 2103.00020, 2.5
 
 
@@ -67,12 +68,9 @@ class RetrievalModule(LightningModule):
         video = VideoBatch(batch.ids, frames, batch.frame_mask, batch.times_s, pretrained_mean=batch.pretrained_mean)
         if (written := batch.windows) is None:
             return video
-        return replace(video, on_screen=OnScreen(self._read(written), written.mask, written.confidence))
-
-    def _read(self, written: WindowTokens) -> Tensor:
-        """(V, O, D) the sentences of on-screen windows, zero where nothing is written."""
         _, sentences = self._towers.encode_text(written.sentences)
-        return sentences[written.rows].masked_fill(~written.mask[..., None], 0.0)
+        windows = sentences[written.rows].masked_fill(~written.mask[..., None], 0.0)  # zero where nothing is written
+        return replace(video, on_screen=OnScreen(windows, written.mask, written.confidence))
 
     def joint_batch(self, batch: TrainingBatch) -> PairBatch:
         """Gather the features of the whole batch from all devices."""
@@ -80,12 +78,11 @@ class RetrievalModule(LightningModule):
         if len(batch.caption_ids) > len(text.ids):
             text = replace(gather_batch(text, batch.caption_ids, self._gather), graphs=batch.graphs)
         video = self._joint_videos(batch.video, batch.clip_ids)
-        pairs = PairBatch(text, video, batch.same, None, batch.relevance, batch.sentences)
-        others = batch.others
-        if others is None:
-            return pairs
-        counterparts = self._joint_videos(others.video, others.clip_ids)
-        return replace(pairs, counterpart=Counterparts(counterparts, others.present, others.generated))
+        counterpart = None
+        if batch.other is not None and batch.present is not None and batch.generated is not None:
+            other = self._joint_videos(batch.other, batch.other_ids)
+            counterpart = Counterparts(other, batch.present, batch.generated)
+        return PairBatch(text, video, batch.same, counterpart, batch.relevance, batch.sentences)
 
     def _joint_videos(self, part: Videos, ids: tuple[str, ...]) -> VideoBatch:
         video = self.video_features(part)
@@ -111,15 +108,18 @@ class RetrievalModule(LightningModule):
 
     def configure_optimizers(self) -> Any:
         """Make the optimiser AdamW with its parameter groups, and the schedule of learning rates by step."""
-        towers = self.towers.model.named_parameters() if self.towers else ()
-        groups = parameter_groups(self.matcher.named_parameters(), towers, self._recipe.optimiser)
-        return configure(groups, self._recipe, self._steps)
+        towers, recipe, steps = self.towers.model.named_parameters() if self.towers else (), self._recipe, self._steps
+        settings = recipe.optimiser
+        groups = parameter_groups(self.matcher.named_parameters(), towers, settings)
+        optimiser = torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: rate_share(recipe.schedule, step, steps))
+        return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def transfer_batch_to_device(
         self, batch: TrainingBatch, device: torch.device, dataloader_idx: int
     ) -> TrainingBatch:
         """Move the tensors of a batch to a device."""
-        return batch.on(device)
+        return moved(batch, device)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Remove the weights of frozen towers from a checkpoint before it is saved."""
@@ -133,8 +133,7 @@ class RetrievalModule(LightningModule):
         return {name: tensor for name, tensor in state.items() if not name.startswith("towers.")}
 
     def _gather(self, part: Tensor) -> Tensor:
-        gathered = self.all_gather(part, sync_grads=True)
-        return cast("Tensor", gathered)
+        return cast("Tensor", self.all_gather(part, sync_grads=True))
 
     @property
     def _towers(self) -> TrainableTowers:
@@ -177,3 +176,81 @@ def _all(part: Tensor, gather: Gather) -> Tensor:
         longest = int(gather(length).max())
         part = F.pad(part, [0, 0] * (part.ndim - 2) + [0, longest - part.shape[1]])
     return gather(part).flatten(0, 1)
+
+
+# The optimiser --------------------------------------------------------------------------------------------------------
+
+
+def rate_share(schedule: Schedule, step: int, steps: int) -> float:
+    """Compute the learning rate of a step, as a share of its peak.
+
+    Both cosines rise linearly from 0 over the first share `warmup` of all steps. Then `cosine` falls by half a wave
+    over the steps that are left, and `bert_adam` continues a half wave that spans all steps, so that the rate drops at
+    once (warmup_cosine of BertAdam as CLIP4Clip uses it, arXiv 2104.08860).
+
+    Args:
+        schedule: form and warm-up of the schedule.
+        step: number of the step, from 0.
+        steps: number of steps of the whole run.
+
+    >>> [round(rate_share(Schedule("cosine", 0.1), step, 100), 3) for step in (0, 5, 10, 55, 100)]
+    [0.0, 0.5, 1.0, 0.5, 0.0]
+    >>> [round(rate_share(Schedule("bert_adam", 0.1), step, 100), 3) for step in (0, 5, 10, 50, 100)]
+    [0.0, 0.5, 0.976, 0.5, 0.0]
+    """
+    done, warmup = step / steps, schedule.warmup
+    if done < warmup:
+        return done / warmup
+    if schedule.form == "constant":
+        return 1.0
+    after = done if schedule.form == "bert_adam" else (done - warmup) / max(1.0 - warmup, 1 / steps)
+    return 0.5 * (1.0 + math.cos(math.pi * min(after, 1.0)))
+
+
+def parameter_groups(matcher: Named, towers: Named, settings: Optimiser) -> list[dict[str, Any]]:
+    """Group trainable parameters by rate and by weight decay, each group with its name; empty ones are left out.
+
+    Args:
+        matcher: names and parameters of the matcher.
+        towers: named parameters of the towers; none where features are given.
+        settings: learning rates, weight decay and parameters exempt from it.
+    """
+    rates = {
+        HEAD: settings.lr,
+        BACKBONE: settings.backbone_lr,
+        LOGIT_SCALE: settings.lr if settings.logit_scale_lr is None else settings.logit_scale_lr,
+    }
+    groups: dict[tuple[str, bool], list[Tensor]] = {}
+    for part, parameters in ((HEAD, matcher), (BACKBONE, towers)):
+        for name, parameter in parameters:
+            if parameter.requires_grad:
+                rate = LOGIT_SCALE if name.split(".")[-1] == LOGIT_SCALE else part
+                decays = not any(fnmatchcase(name, pattern) for pattern in settings.exempt)
+                groups.setdefault((rate, decays), []).append(parameter)
+    return [
+        {"params": group, "lr": rates[rate], "weight_decay": settings.weight_decay if decays else 0.0, "name": rate}
+        for (rate, decays), group in groups.items()
+    ]
+
+
+def freeze_unused_parameters(matcher: Matcher, dimension: int) -> None:
+    """Freeze parameters that the loss never reaches (DDP hangs on them), found with one dummy batch.
+
+    An example is an adapter's map of words in front of a matcher that uses only sentences.
+    """
+    module: Any = matcher
+    ids, real = ("one", "other"), torch.ones(2, 2, dtype=torch.bool)  # two pairs of a verb and a noun, and two frames
+    graph = RoleGraph(("cut", "tomato"), (RoleNode("V", (0,)), RoleNode("ARG1", (1,))), ((0, 1),))
+    with torch.random.fork_rng(devices=[]):
+        vectors = F.normalize(torch.randn(4, 2, 2, dimension), dim=-1)
+        batch = PairBatch(
+            TextBatch(ids, vectors[0], real, vectors[1, :, 0], (graph, graph)),
+            VideoBatch(ids, vectors[2], real, torch.zeros(2, 2), OnScreen(vectors[3], real, torch.ones(2, 2))),
+            torch.eye(2, dtype=torch.bool),
+            relevance=torch.eye(2),
+            texts=("cut", "the tomato"),
+        )
+        torch.autograd.backward(list(matcher.loss(batch).values()))
+    for parameter in module.parameters():
+        parameter.requires_grad_(parameter.grad is not None)
+    module.zero_grad(set_to_none=True)
