@@ -55,9 +55,7 @@ METHODS = {
         "matchers/bima/*", "losses/variational", "matchers/wti", "similarity/interaction", "losses/contrastive",
     ),
     "frame length": (
-        "corpus/actions", "audits/length/class_lengths", "debias/strata", "debias/trimming", "debias/fusion",
-        "debias/length", "training/ensemble/*", "training/recipe/sections", "losses/ranking", "matchers/hgr/*",
-        "similarity/phrases",
+        "debias/frame_length", "training/members", "matchers/hgr/*",
     ),
     "Ghost": (
         "corpus/counterparts", "audits/pairs", "audits/source/ranks", "audits/source/paired",

@@ -17,7 +17,6 @@ from evenreel.errors import UsageError
 from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.entry import LearnedFrom
 from evenreel.similarity.states import mapped
-from evenreel.training import timing
 from evenreel.training.cost import (
     NOUNS,
     VERBS,
@@ -155,8 +154,8 @@ def test_shipped_recipes_are_counted_on_the_frames_of_their_rule(name: str) -> N
 
 
 def test_an_epoch_is_as_many_steps_as_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "WARM_UP_STEPS", 1)
-    monkeypatch.setattr(timing, "STEPS", 3)
+    monkeypatch.setattr("evenreel.training.cost.WARM_UP_STEPS", 1)
+    monkeypatch.setattr("evenreel.training.cost.STEPS", 3)
     recipe = small_recipe(members={"split": "adjusted", "fraction": 0.75}, loop={"batch_size": 8, "epochs": 3})
     material = replace(small_material(), lengths=ClipLengths(np.arange(32.0), "frames"))
     times = measured_times(recipe, material, tmp_path)

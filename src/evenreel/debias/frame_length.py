@@ -47,16 +47,11 @@ member that is never wrong would be multiplied without end."""
 
 @dataclass(frozen=True)
 class Trimming:
-    """Settings of trimming: when a class of clips is trimmed, and when that ends.
+    """Settings of trimming: when a class of clips is trimmed, and when that ends."""
 
-    Attributes:
-        margin: delta, in the unit of the lengths: a class is trimmed while its mean is at least this far from its
-            target.
-        least: alpha, least number of clips that a class keeps.
-    """
-
+    # delta, in the unit of the lengths: a class is trimmed while its mean is at least this far from its target
     margin: float
-    least: int
+    least: int  # alpha, least number of clips that a class keeps
 
     def __post_init__(self) -> None:
         if not self.margin > 0 or self.least < 1:
@@ -294,17 +289,11 @@ def _all_filled(strata: Sequence[Indices]) -> list[Indices]:
 
 @dataclass(frozen=True)
 class Fusion:
-    """Weight, mean and scale of each member in a fusion of scores, in the order of members.
+    """Weight, mean and scale of each member in a fusion of scores, in the order of members."""
 
-    Attributes:
-        weights: weight w of each member, at least 0, summing to 1.
-        means: number subtracted from each member's scores; empty for none.
-        scales: number that they are then divided by, above 0; empty for 1.
-    """
-
-    weights: tuple[float, ...] = ()
-    means: tuple[float, ...] = ()
-    scales: tuple[float, ...] = ()
+    weights: tuple[float, ...] = ()  # weight w of each member, at least 0, summing to 1
+    means: tuple[float, ...] = ()  # number subtracted from each member's scores; empty for none
+    scales: tuple[float, ...] = ()  # number that they are then divided by, above 0; empty for 1
 
     def __post_init__(self) -> None:
         count = len(self.weights) if isinstance(self.weights, (tuple, list)) else 0

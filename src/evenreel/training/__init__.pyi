@@ -1,3 +1,7 @@
+from .batches import FeatureExamples as FeatureExamples, TrainingInputs as TrainingInputs, pairs_of as pairs_of
+from .loop import RunHooks as RunHooks, TrainedModel as TrainedModel, train as train
+from .material import load_material as load_material
+from .members import train_recipe as train_recipe
 from .recipe import (
     Recipe as Recipe,
     RecipeError as RecipeError,

@@ -470,13 +470,7 @@ def unchanged(batch: Any) -> Any:
 
 
 class BatchLoader(DataLoader[Batch]):
-    """Loader of the batches of a dataset, in order; an error of a worker process is raised when its turn comes.
-
-    Args:
-        dataset: dataset of batches by number.
-        workers: number of processes that make batches; 0 for none.
-        numbers: numbers of the batches.
-    """
+    """Loader of the batches of a dataset, in order; an error of a worker process is raised when its turn comes."""
 
     def __init__(self, dataset: Dataset[Batch], workers: int, numbers: Sampler[int] | range) -> None:
         super().__init__(

@@ -58,77 +58,49 @@ _COUNTED = 2
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of the batch of captions and clips that costs are counted on.
+    """Sizes of the batch of captions and clips that costs are counted on."""
 
-    Attributes:
-        dimension: length D of the features.
-        batch: number of captions, and of clips.
-        frames: frames per clip.
-        words: words per caption.
-        windows: windows of on-screen text per clip, all with text; only matchers that read windows are given these.
-    """
-
-    dimension: int
-    batch: int = 64
-    frames: int = FRAMES
-    words: int = 30
+    dimension: int  # length D of the features
+    batch: int = 64  # number of captions, and of clips
+    frames: int = FRAMES  # frames per clip
+    words: int = 30  # words per caption
+    # windows of on-screen text per clip, all with text; only matchers that read windows are given these
     windows: int = 12
 
 
 @dataclass(frozen=True)
 class SideCost:
-    """Cost of one side of a matcher, captions or clips: parameters, multiply-adds and bytes to store.
+    """Cost of one side of a matcher, captions or clips: parameters, multiply-adds and bytes to store."""
 
-    Attributes:
-        parameters: number of parameters that the side uses, without embeddings; those used by both sides count in both.
-        multiply_adds: multiply-adds to encode a batch.
-        row_bytes: bytes that are kept of one caption or clip.
-    """
-
+    # number of parameters that the side uses, without embeddings; those used by both sides count in both
     parameters: int
-    multiply_adds: int
-    row_bytes: int
+    multiply_adds: int  # multiply-adds to encode a batch
+    row_bytes: int  # bytes that are kept of one caption or clip
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of a matcher: of encoding captions and clips, and of scoring their pairs.
+    """Cost of a matcher: of encoding captions and clips, and of scoring their pairs."""
 
-    Attributes:
-        captions: cost of encoding captions.
-        videos: cost of encoding clips.
-        pair_parameters: parameters that only scoring uses.
-        pair_multiply_adds: multiply-adds of one more pair of a caption and a clip, both encoded.
-        parameters: parameters that scores depend on, without embeddings, each once.
-        embeddings: numbers in tables of words and roles that scores depend on, which are looked up, not multiplied.
-        training_parameters: parameters that no score depends on, such as those of caption decoders and the temperature.
-    """
-
-    captions: SideCost
-    videos: SideCost
-    pair_parameters: int
-    pair_multiply_adds: int
-    parameters: int
-    embeddings: int
+    captions: SideCost  # cost of encoding captions
+    videos: SideCost  # cost of encoding clips
+    pair_parameters: int  # parameters that only scoring uses
+    pair_multiply_adds: int  # multiply-adds of one more pair of a caption and a clip, both encoded
+    parameters: int  # parameters that scores depend on, without embeddings, each once
+    embeddings: int  # numbers in tables of words and roles that scores depend on, which are looked up, not multiplied
+    # parameters that no score depends on, such as those of caption decoders and the temperature
     training_parameters: int
 
 
 @dataclass(frozen=True)
 class RecipeCost:
-    """Cost of the matcher that a recipe makes, and of each of the matchers fused in it.
+    """Cost of the matcher that a recipe makes, and of each of the matchers fused in it."""
 
-    Attributes:
-        shape: sizes of the batch that costs were counted on.
-        members: number of fused matchers; 1 for one.
-        one: cost of the matcher of one training.
-        whole: cost of all that the recipe makes.
-        words_unread: whether the vocabulary's embeddings are missing from the counts, because no captions were given.
-    """
-
-    shape: Shape
-    members: int
-    one: Cost
-    whole: Cost
+    shape: Shape  # sizes of the batch that costs were counted on
+    members: int  # number of fused matchers; 1 for one
+    one: Cost  # cost of the matcher of one training
+    whole: Cost  # cost of all that the recipe makes
+    # whether the vocabulary's embeddings are missing from the counts, because no captions were given
     words_unread: bool = False
 
 
@@ -139,16 +111,7 @@ def frames_of(recipe: Recipe) -> int:
 
 
 def recipe_cost(recipe: Recipe, shape: Shape, learned: LearnedFrom | None = None) -> RecipeCost:
-    """Count what a recipe's matcher costs; nothing is trained or read.
-
-    Args:
-        recipe: its matcher, adapter and members are counted; the towers of a backbone are not.
-        shape: sizes of the batch of captions and clips.
-        learned: captions that the matcher is fitted to, where it has a vocabulary of its own.
-
-    Raises:
-        UsageError: the matcher cannot take a batch of these sizes.
-    """
+    """Count what a recipe's matcher costs; nothing is trained or read."""
     given = spec_of(recipe)
     spec = fitted(given, learned or LearnedFrom(texts=(UNREAD,) * _words_at_least(given)))
     reads = reads_windows(spec)
@@ -302,30 +265,19 @@ def _videos(shape: Shape, *, windows: bool) -> VideoBatch:
 
 @dataclass(frozen=True)
 class EpochTime:
-    """Duration of one epoch.
+    """Duration of one epoch."""
 
-    Attributes:
-        captions: number of training captions.
-        steps: optimiser steps of an epoch; need not be whole where batches are accumulated.
-        seconds: duration of an epoch, without evaluation and writing.
-    """
-
-    captions: int
-    steps: float
-    seconds: float
+    captions: int  # number of training captions
+    steps: float  # optimiser steps of an epoch; need not be whole where batches are accumulated
+    seconds: float  # duration of an epoch, without evaluation and writing
 
 
 @dataclass(frozen=True)
 class Times:
-    """Durations of an epoch of a recipe's training and of its members.
+    """Durations of an epoch of a recipe's training and of its members."""
 
-    Attributes:
-        alone: duration of an epoch of one training on all clips.
-        members: duration of an epoch of each member; empty without members.
-    """
-
-    alone: EpochTime
-    members: tuple[EpochTime, ...]
+    alone: EpochTime  # duration of an epoch of one training on all clips
+    members: tuple[EpochTime, ...]  # duration of an epoch of each member; empty without members
 
     @property
     def in_turn_s(self) -> float:
@@ -341,19 +293,7 @@ class Times:
 def measured_times(
     recipe: Recipe, material: TrainingInputs, folder: Path, progress: Progress = lambda share: None
 ) -> Times:
-    """Measure the duration of an epoch by training for a few steps, as `evenreel train` does.
-
-    Args:
-        recipe: recipe with or without members.
-        material: inputs of the training.
-        folder: folder for files of the trainings; it can be deleted afterwards.
-        progress: called with the share that is done.
-
-    Raises:
-        UsageError: the recipe does not fit the data or the machine.
-        CorpusError: there are fewer captions than a batch takes.
-        TrainingError: a training fails.
-    """
+    """Measure the duration of an epoch by training for a few steps, as `evenreel train` does."""
     runs, members = [whole_run(recipe, material)], recipe.members
     if members is not None:
         apart = member_runs(recipe, members, material)[0]

@@ -81,46 +81,28 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, eq=False)
 class TrainedModel:
-    """Result of a training run.
+    """Result of a training run."""
 
-    Attributes:
-        matcher: the model with the best weights, or the last ones where nothing was selected on.
-        spec: specification that the matcher is built from.
-        towers: trained towers; None without.
-        step: step after which the weights were taken.
-        progress: state of model selection.
-        figures: figures measured at that step, by name.
-        first: whether this is the process of the first device, the only one that writes files.
-        members: trained members that the matcher is made of; none for a single training.
-        strata: strata of the members; none where clips were not divided.
-    """
-
-    matcher: Matcher
-    spec: MatcherSpec
-    towers: TrainableTowers | None
-    step: int
-    progress: SelectionProgress
-    figures: Mapping[str, float]
-    first: bool = True
-    members: tuple[TrainedModel, ...] = ()
-    strata: tuple[Stratum, ...] = ()
+    matcher: Matcher  # the model with the best weights, or the last ones where nothing was selected on
+    spec: MatcherSpec  # specification that the matcher is built from
+    towers: TrainableTowers | None  # trained towers; None without
+    step: int  # step after which the weights were taken
+    progress: SelectionProgress  # state of model selection
+    figures: Mapping[str, float]  # figures measured at that step, by name
+    first: bool = True  # whether this is the process of the first device, the only one that writes files
+    members: tuple[TrainedModel, ...] = ()  # trained members that the matcher is made of; none for a single training
+    strata: tuple[Stratum, ...] = ()  # strata of the members; none where clips were not divided
 
 
 @dataclass(frozen=True)
 class RunHooks:
-    """Callbacks and flags of one training run.
+    """Callbacks and flags of one training run."""
 
-    Attributes:
-        measure: computes figures of validation scores; without it, nothing is selected.
-        higher_is_better: whether the best figure of `selection.metric` is the highest, or the lowest.
-        watch: called after every step with the step, the number of steps, and figures.
-        resume: whether to go on from the last checkpoint in the folder; where there is none, from the start.
-    """
-
-    measure: Measure | None = None
-    higher_is_better: bool = True
+    measure: Measure | None = None  # computes figures of validation scores; without it, nothing is selected
+    higher_is_better: bool = True  # whether the best figure of `selection.metric` is the highest, or the lowest
+    # called after every step with the step, the number of steps, and figures
     watch: Watch = lambda step, steps, figures: None
-    resume: bool = False
+    resume: bool = False  # whether to go on from the last checkpoint in the folder; where there is none, from the start
 
 
 def train(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks = RunHooks()) -> TrainedModel:
@@ -403,11 +385,7 @@ def validation_scores(module: RetrievalModule, examples: TrainingExamples, worke
 def tower_features(
     module: RetrievalModule, examples: TrainingExamples, workers: int = 0
 ) -> tuple[TextFeatures, VideoFeatures]:
-    """Encode the captions and clips of examples with the towers of a module, in evaluation mode and float32.
-
-    Returns:
-        Features in float16, as `evenreel features` stores them.
-    """
+    """Encode the captions and clips of examples with the towers of a module, in evaluation mode and float32."""
     pairs = examples.pairs
 
     def words(batch: Texts) -> Any:
@@ -466,15 +444,10 @@ def _batches(make: Callable[[Indices], Made], rows: Indices, workers: int) -> It
 
 @dataclass(frozen=True, eq=False)
 class SelectionMeasure:
-    """Callable that computes figures of validation scores, text to video; it can be pickled.
+    """Callable that computes figures of validation scores, text to video; it can be pickled."""
 
-    Attributes:
-        selection: settings of model selection, with the metric.
-        corpus: the validation part of the corpus.
-    """
-
-    selection: Selection
-    corpus: Corpus
+    selection: Selection  # settings of model selection, with the metric
+    corpus: Corpus  # the validation part of the corpus
 
     def __call__(self, scores: ScoreBlocks) -> Mapping[str, float]:
         """Compute the figures by name."""

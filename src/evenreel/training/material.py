@@ -86,21 +86,7 @@ def load_material(
 
 
 def weighed(recipe: Recipe, read: TrainingInputs, learned: Corpus) -> TrainingInputs:
-    """Apply a recipe's weights of training clips and its exchange of backgrounds, and add lengths that divide clips.
-
-    Args:
-        recipe: the recipe.
-        read: inputs without these.
-        learned: the training split, with the clips of the examples.
-
-    Returns:
-        The changed inputs, with a note on the effect of each weighting.
-
-    Raises:
-        CorpusError: there are no clips that will be searched.
-        FeaturesError: features of the clips that will be searched are missing or damaged.
-        UsageError: there are too few clips, or encoders differ.
-    """
+    """Apply a recipe's weights of training clips and its exchange of backgrounds, and add lengths that divide clips."""
     examples, notes = read.examples, read.notes
     if recipe.likeness is not None and isinstance(examples, FeatureExamples):
         examples, note = drawn_alike(examples, searched_clips(recipe.likeness, recipe.data))
@@ -119,18 +105,7 @@ def begun_with(material: TrainingInputs, start: Pretrained | None) -> TrainingIn
 
 
 def load_start(checkpoint: str, used: EncoderUsed, streams: Sequence[str]) -> Pretrained:
-    """Load the checkpoint whose weights training begins with.
-
-    Args:
-        checkpoint: a folder or a hub id.
-        used: encoder of the training features.
-        streams: names of the streams of stored features that are used; empty for all.
-
-    Raises:
-        CheckpointError: the checkpoint cannot be loaded.
-        UsageError: its matcher takes features of another encoder or other streams, or selects scene elements by towers
-            that were trained since.
-    """
+    """Load the checkpoint whose weights training begins with."""
     pretrained = load_matcher(checkpoint)
     note = pretrained.about.encoder
     if note.weights_hash != used.weights_hash:
@@ -208,11 +183,7 @@ def spec_of(recipe: Recipe) -> MatcherSpec:
 
 
 def check_words(recipe: Recipe) -> None:
-    """Check that a recipe changes on-screen words only for a matcher that uses them, before anything is read.
-
-    Raises:
-        RecipeError: the recipe changes words, and its matcher reads none.
-    """
+    """Check that a recipe changes on-screen words only for a matcher that uses them, before anything is read."""
     if recipe.changed_words is None or reads_windows(spec_of(recipe)):
         return
     raise RecipeError(
@@ -222,11 +193,7 @@ def check_words(recipe: Recipe) -> None:
 
 
 def fitted_spec(recipe: Recipe, material: TrainingInputs) -> MatcherSpec:
-    """Return the specification of a recipe's matcher with what is fitted to the training data, such as a vocabulary.
-
-    Raises:
-        UsageError: the matcher needs role graphs, and captions have none; or it cannot be fitted to the data.
-    """
+    """Return the specification of a recipe's matcher with what is fitted to the training data, such as a vocabulary."""
     spec, learned = spec_of(recipe), learned_from(material)
     if reads_graphs(spec) and not learned.graphs:
         raise UsageError(
@@ -266,9 +233,6 @@ def drawn_alike(examples: FeatureExamples, searched: VideoFeatures) -> tuple[Fea
 
     See `evenreel.debias.likeness`. The sentence on their effect has the effective number of clips: of how many equally
     weighted ones a mean is as precise (Kish 1965).
-
-    Raises:
-        UsageError: features are not finite, or of another length.
     """
     pairs = examples.pairs
     clips, places = np.unique(pairs.clips, return_inverse=True)
@@ -288,13 +252,7 @@ def drawn_alike(examples: FeatureExamples, searched: VideoFeatures) -> tuple[Fea
 
 
 def searched_clips(likeness: GalleryLikeness, data: Data) -> VideoFeatures:
-    """Load the features of the clips that will be searched.
-
-    Raises:
-        CorpusError: there is no such corpus, or no such split of it.
-        FeaturesError: the features are missing or damaged.
-        UsageError: they are of another encoder than the training features.
-    """
+    """Load the features of the clips that will be searched."""
     corpus, folder = load_corpus(likeness.corpus or data.corpus), likeness.features or data.features or ""
     part = corpus if likeness.split is None else select(corpus, split=likeness.split)
     found = find_clips(folder, part, windows=False, streams=data.streams)

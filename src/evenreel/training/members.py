@@ -171,10 +171,6 @@ def member_runs(
     By seed, all train on all clips, with consecutive seeds from that of the recipe. By length, each takes its stratum's
     share of the steps of a training on all clips, or as many (`members.steps`). A matcher with a vocabulary has the
     words of all strata in each member, as published: a word of another stratum keeps its initial vector.
-
-    Raises:
-        UsageError: clips cannot be divided as the recipe says, or their lengths are not known.
-        CorpusError: a stratum has fewer captions than a batch.
     """
     loop = recipe.loop
 
@@ -222,11 +218,7 @@ def shares(steps: int, sizes: Sequence[int]) -> list[int]:
 
 
 def divided(pairs: Pairs, lengths: ClipLengths, members: Members, seed: int) -> Indices:
-    """Divide clips into strata by their length: the stratum (V,) of each, from 0; `NONE` for a clip without captions.
-
-    Raises:
-        UsageError: a stratum would be empty, all clips have one length, or that of a clip is not known.
-    """
+    """Divide clips by their length: the stratum (V,) of each, from 0; `NONE` for a clip without captions."""
     clips = np.unique(pairs.clips)
     values = lengths.values[clips]
     if unknown := int(np.count_nonzero(~np.isfinite(values))):
@@ -328,12 +320,7 @@ def _on_its_device(recipe: Recipe, matchers: Sequence[Matcher]) -> Iterator[None
 
 
 def score_weights(recipe: Recipe, trained: Sequence[TrainedModel]) -> tuple[float, ...]:
-    """Compute the weight of each member's scores: the share of its stratum's clips, or the same for all (equation 5).
-
-    Args:
-        recipe: recipe with members.
-        trained: the members, without a training on all clips that they began with.
-    """
+    """Return the weight of each member's scores: the share of its stratum's clips, or 1 / M (equation 5)."""
     members = recipe.members
     if members is None or members.by == "seed" or members.fusion == "uniform":
         return uniform_weights(len(trained))
@@ -378,17 +365,6 @@ def train_apart(runs: Sequence[MemberRun], folder: Path, at_once: int, outside: 
     """Train members in several processes, each with its own copy of the features and its share of the threads.
 
     Results are in their folders. When this process ends, the others end too, at their next step at the latest.
-
-    Args:
-        runs: members to train.
-        folder: folder in which each run has its own.
-        at_once: number of processes at a time.
-        outside: callbacks; `watch` is called with the steps of all runs added up.
-
-    Raises:
-        UsageError: the measure cannot be sent to another process.
-        TrainingError: a process ended without a result, for lack of memory for example.
-        EvenreelError: the training of a member failed; the error is the member's own.
     """
     try:
         ForkingPickler.dumps(outside.measure)

@@ -43,38 +43,23 @@ def best_weights(folder: Path, step: int) -> Path:
 
 @dataclass(frozen=True)
 class StepSchedule:
-    """Schedule of evaluation, saving and logging, in optimiser steps.
+    """Schedule of evaluation, saving and logging, in optimiser steps."""
 
-    Attributes:
-        steps: steps of the whole run.
-        steps_per_epoch: steps of an epoch; need not be whole where batches are accumulated.
-        evaluate_every: steps from one evaluation to the next.
-        save_every: steps from one checkpoint to the next.
-        log_every: steps from one row of losses to the next.
-    """
-
-    steps: int
-    steps_per_epoch: float
-    evaluate_every: int
-    save_every: int
-    log_every: int
+    steps: int  # steps of the whole run
+    steps_per_epoch: float  # steps of an epoch; need not be whole where batches are accumulated
+    evaluate_every: int  # steps from one evaluation to the next
+    save_every: int  # steps from one checkpoint to the next
+    log_every: int  # steps from one row of losses to the next
 
 
 @dataclass
 class SelectionProgress:
-    """State of model selection, which every checkpoint holds.
+    """State of model selection, which every checkpoint holds."""
 
-    Attributes:
-        best: best figure of the selection metric so far.
-        best_step: the step after which it was measured.
-        since_best: number of evaluations since the best one.
-        stopped: whether training was stopped early.
-    """
-
-    best: float | None = None
-    best_step: int | None = None
-    since_best: int = 0
-    stopped: bool = False
+    best: float | None = None  # best figure of the selection metric so far
+    best_step: int | None = None  # the step after which it was measured
+    since_best: int = 0  # number of evaluations since the best one
+    stopped: bool = False  # whether training was stopped early
 
 
 def plan_of(recipe: Recipe, batches_per_epoch: int) -> StepSchedule:
@@ -93,14 +78,6 @@ class Milestones(Callback):
     """Callback that logs, evaluates, keeps the best weights, saves checkpoints and stops early, after a step.
 
     All of it is done before the checkpoint of that step is saved, so that a resumed run repeats nothing.
-
-    Args:
-        plan: schedule of the run.
-        selection: metric and patience of the selection.
-        folder: folder of the run.
-        evaluate: returns figures of the present model by name; None without a validation split.
-        watch: called after every step.
-        higher_is_better: whether the best figure of the metric is the highest, or the lowest.
     """
 
     def __init__(
@@ -253,11 +230,7 @@ class DurableCheckpointIO(TorchCheckpointIO):
     """Lightning's checkpoint files, replaced in one step that survives a power cut."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        """Write a checkpoint in place of the one before, in one step that survives a power cut.
-
-        Raises:
-            CheckpointError: the disk refuses; the earlier checkpoint is untouched.
-        """
+        """Write a checkpoint in place of the one before, in one step that survives a power cut."""
         try:
             with replacing(Path(path)) as part, part.open("wb") as file:
                 torch.save(checkpoint, file)  # given a name, it would write the name into the file
@@ -265,20 +238,12 @@ class DurableCheckpointIO(TorchCheckpointIO):
             raise CheckpointError(f"The checkpoint {path} cannot be written ({error}).") from error
 
     def load_checkpoint(self, path: Any, map_location: Any = "cpu", weights_only: bool | None = None) -> dict[str, Any]:
-        """Read a checkpoint: tensors and plain values only, whatever `weights_only` says.
-
-        Raises:
-            CheckpointError: the checkpoint is damaged, or holds anything else.
-        """
+        """Read a checkpoint: tensors and plain values only, whatever `weights_only` says."""
         return _read(path)
 
 
 def step_of(path: Path) -> int:
-    """Return the step after which a checkpoint was written, without reading its tensors.
-
-    Raises:
-        CheckpointError: it is damaged, or holds anything but tensors and plain values.
-    """
+    """Return the step after which a checkpoint was written, without reading its tensors."""
     return int(_read(path, mmap=True)["global_step"])
 
 

@@ -208,13 +208,7 @@ def rate_share(schedule: Schedule, step: int, steps: int) -> float:
 
 
 def parameter_groups(matcher: Named, towers: Named, settings: Optimiser) -> list[dict[str, Any]]:
-    """Group trainable parameters by rate and by weight decay, each group with its name; empty ones are left out.
-
-    Args:
-        matcher: names and parameters of the matcher.
-        towers: named parameters of the towers; none where features are given.
-        settings: learning rates, weight decay and parameters exempt from it.
-    """
+    """Group trainable parameters by rate and by weight decay, each group with its name; empty ones are left out."""
     rates = {
         HEAD: settings.lr,
         BACKBONE: settings.backbone_lr,

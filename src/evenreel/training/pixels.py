@@ -64,11 +64,7 @@ class ClipVideo:
 
 
 def clip_files(corpus: Corpus, folder: Path) -> list[ClipVideo]:
-    """List the video files of the clips of a corpus.
-
-    Raises:
-        CorpusError: a clip has no path.
-    """
+    """List the video files of the clips of a corpus."""
     rows = corpus.clips.select("clip_id", "path", "start_s", "end_s")
     if rows["path"].null_count():
         nameless = rows.filter(rows["path"].is_null())["clip_id"][0]
@@ -82,21 +78,7 @@ def readable(
     progress: Progress = lambda share: None,
     verdicts: Path | None = None,
 ) -> tuple[list[ClipVideo], list[SetAside]]:
-    """Check which clips can be read, each once, as many at a time as there are cores.
-
-    Args:
-        files: clips to check.
-        rule: sampling rule of the frames.
-        progress: called with the share that is done.
-        verdicts: file that keeps the results, so that a resumed run, or the process of another device, reads only files
-            that have changed; None for none. One process at a time uses it.
-
-    Returns:
-        The clips that can be read, with the number of their frames, and the others with their reasons.
-
-    Raises:
-        RunFolderError: the verdicts cannot be written.
-    """
+    """Check which clips can be read, each once, as many at a time as there are cores."""
     keys = [_key(file, rule) for file in files]
     guarded = partial(nullcontext) if verdicts is None else partial(writing, verdicts.parent)
     limits, workers, opened = MediaLimits(), local(), list[Worker]()
@@ -177,11 +159,7 @@ class PixelExamples:
         return TokenBatch(ids, tokens if self.full_length else shortened(tokens))
 
     def videos(self, rows: Indices, draw: Draw | None = None) -> PixelBatch:
-        """Decode clips by their rows; pictures are changed at random only where a `draw` is given.
-
-        Raises:
-            MediaError: a clip that could be read before training cannot be any more.
-        """
+        """Decode clips by their rows; pictures are changed at random only where a `draw` is given."""
         drawn_as = rows if draw is None or draw.alike is None else draw.alike
         decoded = [self._clip(int(row), draw, int(alike)) for row, alike in zip(rows, drawn_as, strict=True)]
         longest = max(len(times) for _, times in decoded)
@@ -204,11 +182,7 @@ class PixelExamples:
 
 
 def read_frames(clip: ClipVideo, rule: str) -> tuple[list[Pixels], list[float]]:
-    """Read the frames of a clip, (1, 3, H, W) uint8 each, and their times from its start, in seconds.
-
-    Raises:
-        MediaError: it cannot be read; the message names the clip.
-    """
+    """Read the frames of a clip, (1, 3, H, W) uint8 each, and their times from its start, in seconds."""
     try:
         with open_video(clip.path) as video:
             frames = list(video.frames(clip.part.rule(parse_rule(rule))))
@@ -268,15 +242,7 @@ def crop_box(height: int, width: int, random: np.random.Generator) -> tuple[int,
 def load_pixels(
     recipe: Recipe, backbone: Backbone, splits: CorpusSplits, progress: Progress, verdicts: Path | None
 ) -> TrainingInputs:
-    """Load the towers to train and their examples; each clip is read once, so that unreadable ones are left out.
-
-    Args:
-        recipe: recipe that names the clips, and their features before training or on-screen text.
-        backbone: its towers.
-        splits: captions and clips.
-        progress: called with the share of the clips that were looked at.
-        verdicts: a file that remembers which clips can be read, see `readable`.
-    """
+    """Load the towers to train and their examples; each clip is read once, so that unreadable ones are left out."""
     encoder_id, folder = loading.locate(backbone.model)
     loading.read_first(folder, "cpu", "float32")
     checkpoint = open_checkpoint(folder)
@@ -318,19 +284,7 @@ def load_pixels(
 def pixel_examples(
     recipe: Recipe, towers: Towers, part: Corpus, files: Mapping[str, ClipVideo], *, learned: bool = False
 ) -> PixelExamples:
-    """Make examples of tokens and pixels from a part of a corpus, without random changes of pictures.
-
-    Args:
-        recipe: recipe with a backbone, and with on-screen text where its matcher reads some.
-        towers: towers that have the tokenizer and the preparation of pictures.
-        part: captions and clips.
-        files: files of its clips, by their ids; each can be read.
-        learned: whether the clips are trained on, and not only scored.
-
-    Raises:
-        RecipeError: the recipe has no backbone.
-        FeaturesError: on-screen text of a clip is missing or damaged.
-    """
+    """Make examples of tokens and pixels from a part of a corpus, without random changes of pictures."""
     if (backbone := recipe.backbone) is None:
         raise RecipeError("Pictures are for towers, and the recipe has no backbone: give one.")
     own = tuple(files[clip_id] for clip_id in part.clips["clip_id"])

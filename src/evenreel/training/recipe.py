@@ -57,137 +57,103 @@ Devices = Annotated[int, Within(1, 1024)]
 
 @dataclass(frozen=True)
 class Data:
-    """Settings of the captions and clips to train on.
+    """Settings of the captions and clips to train on."""
 
-    Attributes:
-        corpus: folder of the corpus (`evenreel corpus import`).
-        features: folder of features of its clips and captions, computed once (`evenreel features`); null where the
-            towers run in training, see `Backbone`.
-        videos: folder that the paths of the clips start from; null for the folder of the corpus.
-        train: split that is trained on.
-        validation: split that the model is selected on; null where none is.
-        held_out: share of the videos of `train` that is kept out of it for selection, for corpora without a split of
-            their own for it; 0 for none. Clips of one video stay together.
-        generated_share: share of the real training clips that are replaced by the generated clips that mirror them,
-            which take their captions; 0 for none. Mirrors are used for nothing else but `debias`.
-        generated_group: group of mirrors to use, by their generator and its setting; null for the only one that there
-            is.
-        streams: names of the streams of stored features to use; empty for all of them.
-        pretrained_features: folder of features by the backbone's towers as they are before training, for a matcher that
-            selects scene elements by these; null where `features` are used.
-        on_screen: folder of features, by any encoder and the backbone's rule, whose on-screen text the backbone's text
-            tower reads in training; null for none, and where `features` are used, which have their own.
-        words: changes of the words of on-screen text, to find out how much a matcher needs them; null for none.
-    """
-
-    corpus: str
+    corpus: str  # folder of the corpus (`evenreel corpus import`)
+    # folder of features of its clips and captions, computed once (`evenreel features`); null where the towers run in
+    # training, see `Backbone`
     features: str | None = None
-    videos: str | None = None
-    train: str = "train"
-    validation: str | None = "val"
+    videos: str | None = None  # folder that the paths of the clips start from; null for the folder of the corpus
+    train: str = "train"  # split that is trained on
+    validation: str | None = "val"  # split that the model is selected on; null where none is
+    # share of the videos of `train` that is kept out of it for selection, for corpora without a split of their own for
+    # it; 0 for none. Clips of one video stay together
     held_out: Annotated[float, Within(0.0, 0.9)] = 0.0
+    # share of the real training clips that are replaced by the generated clips that mirror them, which take their
+    # captions; 0 for none. Mirrors are used for nothing else but `debias`
     generated_share: Share = 0.0
+    # group of mirrors to use, by their generator and its setting; null for the only one that there is
     generated_group: str | None = None
-    streams: tuple[str, ...] = ()
+    streams: tuple[str, ...] = ()  # names of the streams of stored features to use; empty for all of them
+    # folder of features by the backbone's towers as they are before training, for a matcher that selects scene
+    # elements by these; null where `features` are used
     pretrained_features: str | None = None
+    # folder of features, by any encoder and the backbone's rule, whose on-screen text the backbone's text tower reads
+    # in training; null for none, and where `features` are used, which have their own
     on_screen: str | None = None
+    # changes of the words of on-screen text, to find out how much a matcher needs them; null for none
     words: WordChanges | None = None
 
 
 @dataclass(frozen=True)
 class Backbone:
-    """Settings of towers that run in training, from pixels and words.
+    """Settings of towers that run in training, from pixels and words."""
 
-    Attributes:
-        model: towers to train (docs/encoders.md): `builtin`, a hub id or a folder.
-        train: train the weights of the towers too; false: they stay as they are.
-        frozen: patterns of the names, in the checkpoint, of parameters that are not trained, such as
-            `vision_model.embeddings.*`.
-        rule: rule that samples the frames of a clip, in the words of `evenreel.media.parse_rule`.
-        max_words: greatest number of tokens of a caption, its marks for start and end included; longer ones are cut.
-        augment: `none`; `crop`: one random part of 0.5 to 1 of the picture's area for all frames of a clip, resized to
-            what the tower takes; `crop_and_flip`: also mirrored half of the time, which swaps left and right.
-        gradient_checkpointing: compute the towers' layers a second time for gradients instead of keeping them in
-            memory.
-    """
-
-    model: str
-    train: bool = True
+    model: str  # towers to train (docs/encoders.md): `builtin`, a hub id or a folder
+    train: bool = True  # train the weights of the towers too; false: they stay as they are
+    # patterns of the names, in the checkpoint, of parameters that are not trained, such as `vision_model.embeddings.*`
     frozen: tuple[str, ...] = ()
-    rule: str = "12 midpoints"
+    rule: str = "12 midpoints"  # rule that samples the frames of a clip, in the words of `evenreel.media.parse_rule`
+    # greatest number of tokens of a caption, its marks for start and end included; longer ones are cut
     max_words: Annotated[int, Within(3, 2**16)] = 77
+    # `none`; `crop`: one random part of 0.5 to 1 of the picture's area for all frames of a clip, resized to what the
+    # tower takes; `crop_and_flip`: also mirrored half of the time, which swaps left and right
     augment: Literal["none", "crop", "crop_and_flip"] = "none"
+    # compute the towers' layers a second time for gradients instead of keeping them in memory
     gradient_checkpointing: bool = False
 
 
 @dataclass(frozen=True)
 class MatcherChoice:
-    """Name and settings of the retrieval model.
+    """Name and settings of the retrieval model."""
 
-    Attributes:
-        name: a key of `evenreel.matchers.MATCHERS`.
-        settings: fields of its settings class that differ from the defaults.
-    """
-
-    name: str
-    settings: dict[str, Any] = field(default_factory=dict)
+    name: str  # a key of `evenreel.matchers.MATCHERS`
+    settings: dict[str, Any] = field(default_factory=dict)  # fields of its settings class that differ from the defaults
 
 
 @dataclass(frozen=True)
 class Trim:
-    """Settings of leaving out training clips until each class is as long as in another split (RmvAll).
+    """Settings of leaving out training clips until each class is as long as in another split (RmvAll)."""
 
-    Attributes:
-        rule: `all`: leave out the shortest or the longest clips of every class; `random`: leave out as many clips,
-            drawn whatever their length (RmvRand).
-        margin: delta, in frames (in seconds where the corpus has no frames): classes nearer than this stay.
-        least: alpha, number of clips that a class keeps at least.
-        target: split whose mean lengths classes are trimmed to; null for the one that the model is selected on. Another
-            split is one that no training should know, and the checkpoint and all its scores say so.
-    """
-
+    # `all`: leave out the shortest or the longest clips of every class; `random`: leave out as many clips, drawn
+    # whatever their length (RmvRand)
     rule: Literal["all", "random"] = "all"
+    # delta, in frames (in seconds where the corpus has no frames): classes nearer than this stay
     margin: Annotated[float, Within(0.0, 1e9)] = 60.0
-    least: Count = 20
+    least: Count = 20  # alpha, number of clips that a class keeps at least
+    # split whose mean lengths classes are trimmed to; null for the one that the model is selected on. Another split is
+    # one that no training should know, and the checkpoint and all its scores say so
     target: str | None = None
 
 
 @dataclass(frozen=True)
 class Members:
-    """Settings of several trainings that become one matcher (frame-length bias, backdoor adjustment).
+    """Settings of several trainings that become one matcher (frame-length bias, backdoor adjustment)."""
 
-    Attributes:
-        by: `length`: each is trained on the clips of one stratum of length; `seed`: each on all of them, with another
-            seed, which is the plain ensemble.
-        count: number M of members.
-        split: how lengths are divided: `equal` counts of clips, `adjusted` (algorithm 2), or at `thresholds`; `random`
-            draws strata without a look at lengths, by `loop.seed`, which is the control of the others.
-        fraction: for `adjusted` and `random`, the share of the first of the last two strata; null: for `adjusted` that
-            of the clips that are shorter than the mean of the training clips, for `random` strata of equal size.
-        thresholds: M - 1 lengths, ascending.
-        longest_first: for `adjusted`, begin with the long clips.
-        only: number of the one stratum, from 1, that is trained; null for all.
-        fusion: weights of the scores: `prior`, the share of the clips in each stratum (equation 5); `uniform`;
-            `learned`: on the validation split.
-        standardise: bring the scores of each member to mean 0 and deviation 1 over the validation split first.
-        begin: `fresh` weights, or those of a training on all clips (`full`), which the paper calls a failure.
-        steps: steps of each stratum's training: its `share` of those of a training on all clips, so that all strata
-            together cost as much as that, as in the paper; or as many as that takes (`full`).
-        at_once: number of members that are trained at a time, each in a process of its own.
-    """
-
+    # `length`: each is trained on the clips of one stratum of length; `seed`: each on all of them, with another seed,
+    # which is the plain ensemble
     by: Literal["length", "seed"] = "length"
-    count: Annotated[int, Within(2, 1024)] = 2
+    count: Annotated[int, Within(2, 1024)] = 2  # number M of members
+    # how lengths are divided: `equal` counts of clips, `adjusted` (algorithm 2), or at `thresholds`; `random` draws
+    # strata without a look at lengths, by `loop.seed`, which is the control of the others
     split: Literal["equal", "adjusted", "thresholds", "random"] = "adjusted"
+    # for `adjusted` and `random`, the share of the first of the last two strata; null: for `adjusted` that of the
+    # clips that are shorter than the mean of the training clips, for `random` strata of equal size
     fraction: float | None = None
-    thresholds: tuple[float, ...] = ()
-    longest_first: bool = False
-    only: Devices | None = None
+    thresholds: tuple[float, ...] = ()  # M - 1 lengths, ascending
+    longest_first: bool = False  # for `adjusted`, begin with the long clips
+    only: Devices | None = None  # number of the one stratum, from 1, that is trained; null for all
+    # weights of the scores: `prior`, the share of the clips in each stratum (equation 5); `uniform`; `learned`: on the
+    # validation split
     fusion: Literal["prior", "uniform", "learned"] = "prior"
+    # bring the scores of each member to mean 0 and deviation 1 over the validation split first
     standardise: bool = False
+    # `fresh` weights, or those of a training on all clips (`full`), which the paper calls a failure
     begin: Literal["fresh", "full"] = "fresh"
+    # steps of each stratum's training: its `share` of those of a training on all clips, so that all strata together
+    # cost as much as that, as in the paper; or as many as that takes (`full`)
     steps: Literal["share", "full"] = "share"
-    at_once: Devices = 1
+    at_once: Devices = 1  # number of members that are trained at a time, each in a process of its own
 
 
 @dataclass(frozen=True)
@@ -209,125 +175,90 @@ class GalleryLikeness:
 
 @dataclass(frozen=True)
 class BackgroundExchange:
-    """Settings of giving clips the backgrounds of other clips (`evenreel.debias.backgrounds`).
+    """Settings of giving clips the backgrounds of other clips (`evenreel.debias.backgrounds`)."""
 
-    Attributes:
-        clusters: number of kinds of backgrounds, found without labels.
-        share: probability that a clip gets the background of another clip of its batch, anew in every batch.
-    """
-
-    clusters: Annotated[int, Within(2, 2**16)] = 100
-    share: Share = 1.0
+    clusters: Annotated[int, Within(2, 2**16)] = 100  # number of kinds of backgrounds, found without labels
+    share: Share = 1.0  # probability that a clip gets the background of another clip of its batch, anew in every batch
 
 
 @dataclass(frozen=True)
 class Optimiser:
-    """Settings of AdamW (decoupled weight decay, arXiv 1711.05101).
+    """Settings of AdamW (decoupled weight decay, arXiv 1711.05101)."""
 
-    Attributes:
-        lr: peak learning rate of the matcher's parameters.
-        backbone_lr: peak learning rate of the towers' parameters.
-        logit_scale_lr: peak learning rate of the logit scale; null for `lr`. It is part of CLIP, so many papers give it
-            the rate of the backbone.
-        betas: decay of the averages of the gradient and of its square.
-        eps: added to the root of the latter; more than 0, since a weight without a gradient has a root of 0.
-        weight_decay: share that weights lose each step, times the learning rate.
-        exempt: patterns of the names of parameters that do not decay.
-    """
-
-    lr: Rate = 1e-4
-    backbone_lr: Rate = 1e-7
+    lr: Rate = 1e-4  # peak learning rate of the matcher's parameters
+    backbone_lr: Rate = 1e-7  # peak learning rate of the towers' parameters
+    # peak learning rate of the logit scale; null for `lr`. It is part of CLIP, so many papers give it the rate of the
+    # backbone
     logit_scale_lr: Rate | None = None
-    betas: tuple[Decay, Decay] = (0.9, 0.98)
+    betas: tuple[Decay, Decay] = (0.9, 0.98)  # decay of the averages of the gradient and of its square
+    # added to the root of the latter; more than 0, since a weight without a gradient has a root of 0
     eps: Annotated[float, Within(1e-15, 1.0)] = 1e-6
-    weight_decay: Rate = 0.2
+    weight_decay: Rate = 0.2  # share that weights lose each step, times the learning rate
+    # patterns of the names of parameters that do not decay
     exempt: tuple[str, ...] = ("*bias", "*norm*", "*logit_scale")
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Schedule of the learning rates over steps; see `evenreel.training.loop.rate_share`.
+    """Schedule of the learning rates over steps; see `evenreel.training.loop.rate_share`."""
 
-    Attributes:
-        form: `cosine`: from the peak after warm-up down to 0; `bert_adam`: the cosine of BertAdam, which the code of
-            CLIP4Clip uses: it does not wait for the end of the warm-up, so the rate falls at once by a little when
-            that ends; `constant`: the peak after warm-up.
-        warmup: share of all steps in which the rate rises linearly from 0.
-    """
-
+    # `cosine`: from the peak after warm-up down to 0; `bert_adam`: the cosine of BertAdam, which the code of CLIP4Clip
+    # uses: it does not wait for the end of the warm-up, so the rate falls at once by a little when that ends;
+    # `constant`: the peak after warm-up
     form: Literal["cosine", "bert_adam", "constant"] = "cosine"
-    warmup: Share = 0.1
+    warmup: Share = 0.1  # share of all steps in which the rate rises linearly from 0
 
 
 @dataclass(frozen=True)
 class Loop:
-    """Settings of the length of the training, the size of batches, and devices.
+    """Settings of the length of the training, the size of batches, and devices."""
 
-    Attributes:
-        batch_size: number of captions, each with its clip, in a batch, on all devices together; a caption's negatives
-            are the other clips of its batch.
-        epochs: number of epochs, in each of which every caption is used once; null where `steps` is set. Captions that
-            do not fill a batch at the end of an epoch are left out of it.
-        steps: number of optimiser steps; null where `epochs` is set.
-        accumulate: number of batches whose gradients are averaged to one step; more of them do not mean more negatives.
-        gradient_clip: largest length of the gradient of all parameters; 0 for no limit.
-        precision: `float32`, or `bfloat16` where it is safe, with weights in float32.
-        device: `auto`, `cpu` or `cuda`.
-        devices: number of devices; each computes its part of the batch.
-        workers: number of processes that decode clips; 0: in the training process. Features need none.
-        seed: seed of every random choice.
-        deterministic: on a GPU use only operations that give equal bytes in every run, which is slower. On a CPU they
-            always do.
-    """
-
+    # number of captions, each with its clip, in a batch, on all devices together; a caption's negatives are the other
+    # clips of its batch
     batch_size: Annotated[int, Within(2, 2**20)] = 128
+    # number of epochs, in each of which every caption is used once; null where `steps` is set. Captions that do not
+    # fill a batch at the end of an epoch are left out of it
     epochs: Count | None = 5
-    steps: Count | None = None
+    steps: Count | None = None  # number of optimiser steps; null where `epochs` is set
+    # number of batches whose gradients are averaged to one step; more of them do not mean more negatives
     accumulate: Count = 1
+    # largest length of the gradient of all parameters; 0 for no limit
     gradient_clip: Annotated[float, Within(0.0, 1e9)] = 1.0
+    # `float32`, or `bfloat16` where it is safe, with weights in float32
     precision: Literal["float32", "bfloat16"] = "float32"
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    devices: Devices = 1
+    device: Literal["auto", "cpu", "cuda"] = "auto"  # `auto`, `cpu` or `cuda`
+    devices: Devices = 1  # number of devices; each computes its part of the batch
+    # number of processes that decode clips; 0: in the training process. Features need none
     workers: Annotated[int, Within(0, 1024)] = 0
-    seed: Annotated[int, Within(0, LARGEST - 1)] = 0
+    seed: Annotated[int, Within(0, LARGEST - 1)] = 0  # seed of every random choice
+    # on a GPU use only operations that give equal bytes in every run, which is slower. On a CPU they always do
     deterministic: bool = False
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Settings of selecting the best weights of the model on the validation split.
+    """Settings of selecting the best weights of the model on the validation split."""
 
-    Attributes:
-        metric: metric of text-to-video search to select by, as `evenreel evaluate` names it: `R@1`, `Rsum`, `MedR`,
-            `nDCG`, ...
-        relevance: what answers a caption: `clip`, `text`, `classes` or `classes-iou`, as in `evenreel evaluate`.
-        per_epoch: number of evaluations an epoch; the last step is always evaluated.
-        every_steps: steps from one evaluation to the next; null where `per_epoch` is used.
-        patience: number of evaluations in a row without a better one after which training stops early; null for never.
-    """
-
+    # metric of text-to-video search to select by, as `evenreel evaluate` names it: `R@1`, `Rsum`, `MedR`, `nDCG`,
     metric: str = "R@1"
+    # what answers a caption: `clip`, `text`, `classes` or `classes-iou`, as in `evenreel evaluate`
     relevance: Literal["clip", "text", "classes", "classes-iou"] = "clip"
-    per_epoch: Count = 1
-    every_steps: Count | None = None
+    per_epoch: Count = 1  # number of evaluations an epoch; the last step is always evaluated
+    every_steps: Count | None = None  # steps from one evaluation to the next; null where `per_epoch` is used
+    # number of evaluations in a row without a better one after which training stops early; null for never
     patience: Count | None = None
 
 
 @dataclass(frozen=True)
 class Records:
-    """Settings of what a run records beside its checkpoints and metrics.csv.
+    """Settings of what a run records beside its checkpoints and metrics.csv."""
 
-    Attributes:
-        every_steps: steps from one line of the losses and rates to the next; null: so many that a run has about 200.
-        save_every_steps: steps from one checkpoint for resuming to the next; null: as often as is evaluated.
-        tensorboard: write a log for TensorBoard.
-        wandb: project of Weights & Biases to log to (`pip install wandb`); null for none.
-    """
-
+    # steps from one line of the losses and rates to the next; null: so many that a run has about 200
     every_steps: Count | None = None
+    # steps from one checkpoint for resuming to the next; null: as often as is evaluated
     save_every_steps: Count | None = None
-    tensorboard: bool = True
-    wandb: str | None = None
+    tensorboard: bool = True  # write a log for TensorBoard
+    wandb: str | None = None  # project of Weights & Biases to log to (`pip install wandb`); null for none
 
 
 @dataclass(frozen=True)
@@ -592,11 +523,7 @@ def find_recipe(name: str | Path) -> Path:
 
 
 def named_file(name: str | Path, shipped: Mapping[str, Path], what: str) -> Path:
-    """Find a YAML file by its path, or among the files of the package by its name.
-
-    Raises:
-        RecipeError: there is no such file and no such name.
-    """
+    """Find a YAML file by its path, or among the files of the package by its name."""
     if Path(name).is_file():
         return Path(name)
     if str(name) in shipped:
@@ -647,16 +574,6 @@ def read_changed(
 
     Tables merge key by key, and a table with a preset begins anew; any other value replaces what is there, so that null
     takes a section away.
-
-    Args:
-        path: path of the file. It is based on a file beside it, or on one of the package by its name.
-        changes: changes, each `place=value`.
-        what: kind of content, for messages.
-        shipped: files of the package by name; None for its recipes.
-
-    Raises:
-        RecipeError: a file cannot be read, is no YAML table, or is based on nothing that is there or on itself; a
-            change is malformed.
     """
     file, read = Path(path), dict[Path, dict[str, Any]]()
     while True:
@@ -698,9 +615,6 @@ def changed(values: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]
     """Apply changes, each `place=value`, to the values of a recipe, without checking any.
 
     A change that puts a preset in the place of a table goes before those that change the table.
-
-    Raises:
-        RecipeError: a change is no `place=value`.
 
     >>> changed({"lr": 0.1}, ["lr=0.5", "safety.keep=1"])
     {'lr': 0.5, 'safety': {'keep': 1}}
@@ -761,16 +675,7 @@ def _plain(value: Any) -> Any:
 
 
 def read_settings(kind: type[Settings], given: object, place: str = "") -> Settings:
-    """Build a settings dataclass from values by name, and check their types.
-
-    Args:
-        kind: a dataclass; its fields may be dataclasses in turn.
-        given: values by the name of the field.
-        place: place in the recipe, for messages.
-
-    Raises:
-        RecipeError: a key is unknown or missing, or a value of the wrong type.
-    """
+    """Build a settings dataclass from values by name, and check their types."""
     before = f"{place}." if place else ""
     if not isinstance(given, Mapping):
         raise RecipeError(f"{place or 'A recipe'} is {brief(given)}; it must be a table of settings.")
@@ -810,11 +715,7 @@ def _value(hint: Any, given: object, place: str) -> Any:
 
 
 def _converted(kind: Any, given: Any) -> Any:
-    """A value of YAML as a type has it.
-
-    Raises:
-        TypeError, ValueError: it is of another type.
-    """
+    """A value of YAML as a type has it."""
     origin = get_origin(kind) or kind
     if origin is tuple and isinstance(given, (list, tuple)):
         parts = get_args(kind)

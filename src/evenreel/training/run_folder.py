@@ -77,17 +77,7 @@ class RunFolderError(EvenreelError):
 
 @contextmanager
 def held(folder: Path, recipe: Recipe, *, resume: bool) -> Iterator[None]:
-    """Claim and lock the folder of a run for a `with` block; with several devices, only the first process does.
-
-    Args:
-        folder: folder of the run; it need not exist.
-        recipe: recipe of the run.
-        resume: whether to go on with the run that is there.
-
-    Raises:
-        UsageError: the folder holds other things, or a run without `resume`; another process holds it, or it cannot be
-            written.
-    """
+    """Claim and lock the folder of a run for a `with` block; with several devices, only the first process does."""
     from lightning.fabric.utilities.rank_zero import rank_zero_only  # all of Lightning, which a reader has no use for
 
     if getattr(rank_zero_only, "rank", 0):
@@ -104,11 +94,6 @@ def claim(folder: Path, recipe: Recipe, *, resume: bool) -> None:
 
     Settings that change no result may differ. A run without a checkpoint begins again, and tries clips again that could
     not be read; with a checkpoint such clips stay out, or the run would go on with other data.
-
-    Raises:
-        UsageError: the folder holds other things, or a run, without `resume`.
-        RecipeError: the run was begun with another recipe.
-        RunFolderError: the folder cannot be written.
     """
     resumed = _look(folder, resume=resume)
     if resumed:
@@ -130,12 +115,7 @@ def claim(folder: Path, recipe: Recipe, *, resume: bool) -> None:
 
 
 def remember(folder: Path, facts: Facts) -> None:
-    """Record the identity of a run's data, or check that a resumed run has the same data.
-
-    Raises:
-        CorpusError: it has other data; the message says what changed.
-        RunFolderError: the folder cannot be written.
-    """
+    """Record the identity of a run's data, or check that a resumed run has the same data."""
     place = folder / DATA
     if not (folder / LAST).is_file() and not (place.is_file() and _has_checkpoint(folder)):
         with writing(folder):
@@ -159,11 +139,7 @@ def remember(folder: Path, facts: Facts) -> None:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Convert an error of writing in a `with` block to a `RunFolderError` with a sentence.
-
-    Raises:
-        RunFolderError: a write in the block fails.
-    """
+    """Convert an error of writing in a `with` block to a `RunFolderError` with a sentence."""
     try:
         yield
     except OSError as error:
@@ -174,11 +150,7 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def check_begun(folder: Path) -> None:
-    """Check, before a run is resumed, that its folder holds one; the name may be misspelt.
-
-    Raises:
-        UsageError: the folder holds no run.
-    """
+    """Check, before a run is resumed, that its folder holds one; the name may be misspelt."""
     if not folder.is_file() and not (folder / RECIPE).is_file():
         raise UsageError(
             f"There is no run in {folder} to go on with; give the folder of one with --out, or begin one there without "
@@ -312,9 +284,6 @@ class MetricsFile:
     """File of a run's figures, written at once; a resumed run removes those after its checkpoint.
 
     Methods that write raise `RunFolderError` where the disk refuses.
-
-    Args:
-        path: path of the file, which is made with the first row.
     """
 
     def __init__(self, path: Path) -> None:
@@ -363,11 +332,7 @@ class MetricsFile:
 
 
 def write_weights(path: Path, weights: dict[str, Tensor]) -> None:
-    """Write weights, by name, as a safetensors file.
-
-    Raises:
-        CheckpointError: the file cannot be written.
-    """
+    """Write weights, by name, as a safetensors file."""
     copies = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
     try:
         with replacing(path) as part:
@@ -377,11 +342,7 @@ def write_weights(path: Path, weights: dict[str, Tensor]) -> None:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Read weights, by name, from a safetensors file.
-
-    Raises:
-        CheckpointError: the file is gone or damaged.
-    """
+    """Read weights, by name, from a safetensors file."""
     try:
         weights: dict[str, Tensor] = load_file(path)
     except (OSError, SafetensorError) as error:

@@ -80,12 +80,7 @@ class Trimmed(NamedTuple):
 
 
 def corpus_splits(corpus: Corpus, recipe: Recipe) -> CorpusSplits:
-    """Split a corpus into the parts that a recipe trains and selects on, trimmed and with mirrors where it says so.
-
-    Raises:
-        CorpusError: a split is missing or empty, mirrors are missing or too few, or no clip would be left by `trim`.
-        RecipeError: `trim` has no split to compare lengths with.
-    """
+    """Split a corpus into the parts that a recipe trains and selects on, trimmed and with mirrors where it says so."""
     learned, selected = parts_of(corpus, recipe.data, recipe.loop.seed)
     mirrors = cut = None
     if recipe.trim is not None:
@@ -115,10 +110,6 @@ def parts_of(corpus: Corpus, data: Data, seed: int) -> tuple[Corpus, Corpus | No
 
     In the training part, a share `data.generated_share` of the real clips is replaced by the generated clips that
     mirror them; other generated clips are left out, so a model is selected on real clips alone.
-
-    Raises:
-        CorpusError: a split is not in the corpus, nothing is left of one, there are too few mirrors for the share, or
-            none of the group that is named.
     """
     learned, selected = select(corpus, split=data.train), None
     if data.validation is not None:
@@ -141,15 +132,7 @@ def parts_of(corpus: Corpus, data: Data, seed: int) -> tuple[Corpus, Corpus | No
 
 
 def mirrors_of(corpus: Corpus, group: str | None = None) -> dict[str, str]:
-    """Return the id of the generated clip that mirrors each real clip, by the real one's id.
-
-    Args:
-        corpus: corpus to search.
-        group: generated clips of this group; None: of the only one that there is.
-
-    Raises:
-        CorpusError: no clip has a mirror, several groups have some and none is named, or none has this name.
-    """
+    """Return the id of the generated clip that mirrors each real clip, by the real one's id."""
     pairs = counterparts(only_paired(corpus, group))
     return dict(pairs.select("clip_id", "generated_id").iter_rows())
 
@@ -163,11 +146,7 @@ def with_other_clips(part: Corpus, whole: Corpus, mirrors: Mapping[str, str]) ->
 
 
 def usable_part(part: Corpus, clip_ids: Collection[str], set_aside: Sequence[SetAside], remedy: str = "") -> Corpus:
-    """Select the clips of a part of a corpus that can be used, with their captions.
-
-    Raises:
-        CorpusError: no clip can be used; the message has the reason of the first one.
-    """
+    """Select the clips of a part of a corpus that can be used, with their captions."""
     usable = pl.col("clip_id").is_in(list(clip_ids))
     if part.clips.filter(usable).height == 0:
         own = set(part.clips["clip_id"])
