@@ -24,8 +24,7 @@ from evenreel.training.loop import RunHooks, TrainedModel, train
 from evenreel.training.recipe import Recipe
 from evenreel.training.run_folder import METRICS
 from evenreel.training.splits import EncoderUsed
-from tests.training.loop.test_run import CutShortError, figures_of
-from tests.training.small_material import DIMENSION, small_examples
+from tests.training.small_material import DIMENSION, CutShortError, figures_of, small_examples
 
 HASH = "0123456789abcdef0123"
 DECODERS = ("captioner.", "text_decoder.")

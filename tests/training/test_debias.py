@@ -35,9 +35,19 @@ from evenreel.training.pixels import PixelExamples
 from evenreel.training.recipe import Data
 from evenreel.training.splits import mirrors_of, parts_of
 from evenreel.types import Corpus
-from tests.training.loop.test_run import check_resumed, figures_of, weights_of
-from tests.training.small_material import DIMENSION, small_corpus, small_examples, small_recipe
-from tests.training.small_mirrors import MIRRORED, REAL, mirrored_corpus, mirrored_examples
+from tests.training.small_material import (
+    DIMENSION,
+    MIRRORED,
+    REAL,
+    check_resumed,
+    figures_of,
+    mirrored_corpus,
+    mirrored_examples,
+    small_corpus,
+    small_examples,
+    small_recipe,
+    weights_of,
+)
 
 
 @pytest.fixture(scope="module")

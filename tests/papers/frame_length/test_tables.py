@@ -42,7 +42,7 @@ from evenreel.report.result import AuditResult, AuditTable
 from evenreel.training.batches import FeatureExamples, TrainingInputs
 from evenreel.training.loop import RunHooks, TrainedModel
 from evenreel.training.material import learned_from, spec_of
-from evenreel.training.members import seeded_runs
+from evenreel.training.members import member_runs
 from evenreel.training.milestones import SelectionProgress
 from evenreel.training.recipe import Members, Recipe
 from evenreel.training.splits import Stratum
@@ -181,7 +181,7 @@ def test_seeds_share_no_member(quick: EverySetting, monkeypatch: pytest.MonkeyPa
     def told(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks) -> TrainedModel:
         if folder.parent.name == "ensemble":
             assert recipe.members is not None
-            taken.append({one.recipe.loop.seed for one in seeded_runs(recipe, recipe.members, material)})
+            taken.append({one.recipe.loop.seed for one in member_runs(recipe, recipe.members, material)[0]})
         return untrained(recipe, material, folder, outside)
 
     monkeypatch.setattr("evenreel.papers.engine.trainings.train_recipe", told)

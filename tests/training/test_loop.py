@@ -1,56 +1,59 @@
-"""A run does what a plain loop does, keeps the best state, and says clearly what it cannot do."""
+"""A run does what a plain loop does, is selected, broken off and resumed, begins and ends as it should."""
 
 from __future__ import annotations
 
 import math
+import signal
 import struct
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import load_file
 from tensorboardX.proto.event_pb2 import Event, SessionLog
+from torch import nn
 
+from evenreel.debias.without_habits import HabitRemoval, WithoutHabits
+from evenreel.debias.without_length import WithoutLength
 from evenreel.errors import CheckpointError, CorpusError, UsageError
-from evenreel.matchers import PairBatch, build_matcher
-from evenreel.matchers.adapter import Adapted
-from evenreel.matchers.batches import text_batch, video_batch
+from evenreel.matchers import MATCHERS, PairBatch, build_matcher
+from evenreel.matchers.adapter import Adapted, AdapterSettings
+from evenreel.matchers.batches import TextBatch, text_batch, video_batch
 from evenreel.training import Recipe, load_recipe
-from evenreel.training.batches import Order, TrainingInputs, batch_seed
-from evenreel.training.loop import RunHooks, TrainedModel, train
+from evenreel.training.batches import FeatureExamples, Order, TrainingInputs, batch_seed
+from evenreel.training.loop import RunHooks, train
 from evenreel.training.milestones import Milestones, TrainingError, best_weights, plan_of
-from evenreel.training.module import RetrievalModule
-from evenreel.training.run_folder import LAST, METRICS, TENSORBOARD, held
+from evenreel.training.module import RetrievalModule, freeze_unused_parameters, parameter_groups, rate_share
+from evenreel.training.recipe import Optimiser, Schedule
+from evenreel.training.run_folder import CHECKPOINTS, LAST, METRICS, TENSORBOARD, held
 from evenreel.types import ScoreBlocks
+from tests.matchers.examples import SETTINGS as MATCHER_SETTINGS
 from tests.training.small_material import (
     DIMENSION,
+    CutShortError,
+    check_resumed,
+    cut_short_after_7,
+    figures_of,
     recall_at_1,
     small_examples,
     small_material,
     small_recipe,
     tower_material,
+    weights_of,
 )
-
-
-def figures_of(folder: Path, name: str) -> dict[int, float]:
-    """step -> value."""
-    rows = pl.read_csv(folder / "metrics.csv").filter(pl.col("name") == name)
-    return dict(zip(rows["step"].to_list(), rows["value"].to_list(), strict=True))
+from tests.training.train_once import run, start
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
     """Every file below a folder."""
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def weights_of(trained: TrainedModel) -> dict[str, torch.Tensor]:
-    matcher: Any = trained.matcher
-    return {name: tensor.clone() for name, tensor in matcher.state_dict().items()}
 
 
 def cosine_share(step: int, steps: int) -> float:
@@ -144,27 +147,6 @@ def test_the_best_state_is_kept(tmp_path: Path, higher_is_better: bool, best_ste
     matcher = load_file(best_weights(tmp_path, best_step))
     for name, tensor in weights_of(trained).items():
         assert torch.equal(tensor, matcher[f"matcher.{name}"])
-
-
-class CutShortError(Exception):
-    """What ends a run in a test."""
-
-
-def cut_short_after_7(step: int, steps: int, figures: Mapping[str, float]) -> None:
-    if step == 7:
-        raise CutShortError
-
-
-def check_resumed(recipe: Recipe, material: TrainingInputs, folder: Path) -> None:
-    """A run that is cut short after its seventh step and resumed ends as one that was left alone, to the bit."""
-    train(recipe, material, folder / "whole")
-    with pytest.raises(CutShortError):
-        train(recipe, material, folder / "broken", RunHooks(watch=cut_short_after_7))
-    train(recipe, material, folder / "broken", RunHooks(resume=True))
-    weights = [torch.load(folder / name / LAST, weights_only=True)["state_dict"] for name in ("whole", "broken")]
-    assert all(torch.equal(tensor, weights[1][name]) for name, tensor in weights[0].items())
-    metrics = [(folder / name / METRICS).read_bytes() for name in ("whole", "broken")]
-    assert metrics[0] == metrics[1]
 
 
 def test_the_best_state_that_the_checkpoint_names_outlives_later_ones(tmp_path: Path) -> None:
@@ -398,3 +380,272 @@ def test_a_device_that_is_not_there(tmp_path: Path) -> None:
 def test_wandb_that_is_not_installed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="pip install wandb"):
         train(small_recipe(records={"wandb": "project"}), small_material(), tmp_path / "run")
+
+
+class Head(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.logit_scale = nn.Parameter(torch.zeros(()))
+        self.norm = nn.LayerNorm(2)
+        self.map = nn.Linear(2, 2)
+        self.loss = None
+
+
+def by_rate(settings: Optimiser) -> dict[tuple[float, float], int]:
+    """(rate, decay) -> numbers in the parameters."""
+    head, towers = Head(), nn.Linear(3, 1)
+    numbers: Counter[tuple[float, float]] = Counter()
+    for group in parameter_groups(head.named_parameters(), towers.named_parameters(), settings):
+        numbers[group["lr"], group["weight_decay"]] += sum(parameter.numel() for parameter in group["params"])
+    return dict(numbers)
+
+
+def test_rates_and_decay_by_part() -> None:
+    settings = Optimiser(lr=1.0, backbone_lr=0.1, logit_scale_lr=0.5, weight_decay=0.2)
+    assert by_rate(settings) == {
+        (0.5, 0.0): 1,  # logit scale
+        (1.0, 0.0): 4 + 2,  # norm, bias
+        (1.0, 0.2): 4,
+        (0.1, 0.2): 3,
+        (0.1, 0.0): 1,
+    }
+
+
+def test_without_exempt_everything_decays() -> None:
+    assert by_rate(Optimiser(lr=1.0, backbone_lr=1.0, weight_decay=0.2, exempt=())) == {(1.0, 0.2): 15}
+
+
+def test_parameters_that_do_not_learn_are_left_out() -> None:
+    towers = nn.Linear(3, 1).requires_grad_(False)
+    assert parameter_groups((), towers.named_parameters(), Optimiser()) == []
+
+
+def bert_adam(step: int, steps: int, warmup: float) -> float:
+    """The schedule of BertAdam, written out from its definition."""
+    x = step / steps
+    return x / warmup if x < warmup else 0.5 * (1 + math.cos(math.pi * x))
+
+
+def shifted_cosine(step: int, steps: int, warmup_steps: int) -> float:
+    """The schedule of X-Pool's trainer, which counts warm-up in steps."""
+    if step < warmup_steps:
+        return step / warmup_steps
+    return 0.5 * (1 + math.cos(math.pi * (step - warmup_steps) / (steps - warmup_steps)))
+
+
+@pytest.mark.parametrize("step", range(0, 101, 7))
+def test_the_forms_of_the_papers(step: int) -> None:
+    assert rate_share(Schedule("bert_adam", 0.1), step, 100) == pytest.approx(bert_adam(step, 100, 0.1))
+    assert rate_share(Schedule("cosine", 0.1), step, 100) == pytest.approx(shifted_cosine(step, 100, 10))
+
+
+@given(
+    form=st.sampled_from(["cosine", "bert_adam", "constant"]),
+    warmup=st.floats(0, 1),
+    steps=st.integers(1, 1000),
+    data=st.data(),
+)
+def test_a_share_is_between_0_and_1(form: str, warmup: float, steps: int, data: st.DataObject) -> None:
+    step = data.draw(st.integers(0, steps))
+    assert 0.0 <= rate_share(Schedule(form, warmup), step, steps) <= 1.0  # type: ignore[arg-type]
+
+
+def test_the_optimiser_follows_the_schedule() -> None:
+    head = Head()
+    recipe = small_recipe(optimiser={"lr": 2.0}, schedule={"form": "constant", "warmup": 0.5})
+    made = RetrievalModule(head, None, recipe, steps=4).configure_optimizers()  # type: ignore[arg-type]
+    rates = []
+    for _ in range(4):
+        rates.append(made["optimizer"].param_groups[0]["lr"])
+        made["optimizer"].step()
+        made["lr_scheduler"]["scheduler"].step()
+    assert rates == [0.0, 1.0, 2.0, 2.0]
+    assert made["lr_scheduler"]["interval"] == "step"
+
+
+def resting(module: nn.Module) -> set[str]:
+    freeze_unused_parameters(module, 8)  # type: ignore[arg-type]
+    return {name for name, parameter in module.named_parameters() if not parameter.requires_grad}
+
+
+@pytest.mark.parametrize("name", MATCHERS)
+def test_the_matchers_have_no_idle_parameter(name: str) -> None:
+    matcher = build_matcher(name, 8, MATCHER_SETTINGS.get(name))
+    assert isinstance(matcher, nn.Module)
+    assert resting(matcher) == set()
+    assert all(parameter.grad is None for parameter in matcher.parameters())
+
+
+def test_a_map_that_nothing_looks_at_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    class WithSpare(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Adapted(build_matcher("mean_pool", 8), 8, AdapterSettings())
+            self.spare = nn.Linear(8, 8)
+            self.loss = self.inner.loss
+
+    assert resting(WithSpare()) == {"spare.weight", "spare.bias"}
+
+
+def test_looking_for_them_draws_no_random_number() -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    matcher = build_matcher("mean_pool", 8)
+    freeze_unused_parameters(matcher, 8)
+    assert torch.equal(torch.rand(2), expected)
+
+
+def weights(matcher: Any) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in matcher.state_dict().items()}
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.Tensor]:
+    """Weights of a run that ended."""
+    return weights(train(small_recipe(), small_material(), tmp_path_factory.mktemp("first")).matcher)
+
+
+def test_training_begins_with_the_weights_that_are_given(first: dict[str, torch.Tensor], tmp_path: Path) -> None:
+    """At a rate of 0 they stay; fresh ones would be others."""
+    recipe = small_recipe()
+    still = replace(recipe, optimiser=replace(recipe.optimiser, lr=0.0), loop=replace(recipe.loop, seed=5))
+    begun = train(still, replace(small_material(), start=first), tmp_path / "begun").matcher
+    fresh = train(still, small_material(), tmp_path / "fresh").matcher
+    for name, tensor in weights(begun).items():
+        torch.testing.assert_close(tensor, first[name], rtol=0, atol=0)
+    assert any(not torch.equal(tensor, first[name]) for name, tensor in weights(fresh).items())
+
+
+def test_a_resumed_run_goes_on_from_its_own_checkpoint(first: dict[str, torch.Tensor], tmp_path: Path) -> None:
+    """And does not begin anew in the middle."""
+    recipe = small_recipe(records={"save_every_steps": 2})
+    check_resumed(recipe, TrainingInputs(small_examples(), DIMENSION, start=first), tmp_path)
+
+
+def test_weights_of_another_matcher_are_refused_before_the_first_step(
+    first: dict[str, torch.Tensor], tmp_path: Path
+) -> None:
+    start = dict(first)
+    start.pop(sorted(start)[0])
+    with pytest.raises(UsageError, match=r"\(start\) are another matcher's"):
+        train(small_recipe(), replace(small_material(), start=start), tmp_path)
+
+
+RECIPE = {"without_length": {"terms": 2}, "records": {"save_every_steps": 2}}
+
+
+def examples() -> FeatureExamples:
+    plain = small_examples(clips=64)
+    lengths = np.random.default_rng(1).lognormal(0, 1, 64)
+    return replace(plain, video_features=replace(plain.video_features, times_s=lengths[:, None] * np.arange(4)))
+
+
+def test_it_is_fitted_before_the_first_step_and_kept(tmp_path: Path) -> None:
+    trained = train(small_recipe(**RECIPE), small_material(examples()), tmp_path)
+    assert isinstance(trained.matcher, WithoutLength) and trained.spec.name == "without_length"
+    assert trained.matcher.effect.abs().max() > 0
+    assert trained.spec.wrapped[0].name == "adapted"
+
+
+def test_a_resumed_run_ends_as_one_that_was_left_alone(tmp_path: Path) -> None:
+    check_resumed(small_recipe(**RECIPE), small_material(examples()), tmp_path)
+
+
+HABITS = {"without_habits": {"beyond": 20.0}}
+"""Few captions: differences by chance are larger in some directions than in others, but not as large as habits."""
+
+
+def with_habits() -> tuple[FeatureExamples, np.ndarray]:
+    """Two captions of each clip: what it shows, and a habit along one direction in words and sentence."""
+    plain, rng = small_examples(clips=64), np.random.default_rng(1)
+    habit = rng.standard_normal(DIMENSION)
+    habit /= np.linalg.norm(habit)
+    texts, rows = plain.text_features, np.repeat(np.arange(32), 2)
+    shown = rng.standard_normal((32, DIMENSION))[rows] + 0.05 * rng.standard_normal((64, DIMENSION))
+    written = shown + rng.standard_normal((64, 1)) * habit
+    words = np.where(texts.word_mask[..., None], texts.words + written[:, None], 0)
+    sentence = written / np.linalg.norm(written, axis=1, keepdims=True)
+    features = replace(texts, words=words.astype(np.float32), sentence=sentence.astype(np.float32))
+    return replace(plain, text_features=features, pairs=replace(plain.pairs, clips=rows)), habit
+
+
+def test_the_habit_is_found_before_the_first_step_and_taken_out_of_words_and_sentences(tmp_path: Path) -> None:
+    learned, habit = with_habits()
+    trained = train(small_recipe(**HABITS), small_material(learned), tmp_path)
+    matcher = trained.matcher
+    assert isinstance(matcher, WithoutHabits) and trained.spec.name == "without_habits"
+    assert trained.spec.wrapped[0].name == "adapted"
+    text = text_batch(learned.text_features, np.arange(8))
+    cleared, along = matcher.cleared(text), torch.from_numpy(habit).float()
+    for before, after in ((text.sentence, cleared.sentence), (text.words, cleared.words)):
+        assert (after @ along).abs().mean() < 0.1 * (before.float() @ along).abs().mean()
+    assert torch.allclose(cleared.sentence.norm(dim=-1), torch.ones(8), atol=1e-5)
+    assert not cleared.words[~text.word_mask].any()
+    assert torch.trace(matcher.kept).item() == pytest.approx(DIMENSION - 1, abs=1e-4)
+
+
+def test_before_it_is_fitted_it_is_the_matcher_as_it_is() -> None:
+    learned, _ = with_habits()
+    text = text_batch(learned.text_features, np.arange(4))
+
+    class Heard:
+        limits = None
+
+        def encode_text(self, text: TextBatch) -> TextBatch:
+            return text
+
+    heard = WithoutHabits(Heard(), DIMENSION, HabitRemoval()).encode_text(text)  # type: ignore[arg-type]
+    assert torch.allclose(heard.sentence, text.sentence, atol=1e-6)
+
+
+def test_captions_that_stand_alone_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="captions share a clip"):
+        train(small_recipe(**HABITS), small_material(small_examples(clips=64)), tmp_path)
+
+
+PATIENCE_S = 240.0
+STEPS_AN_EPOCH = 4
+KILLS = (2, 7, 11)
+"""Steps: before the first checkpoint, in the second epoch and in the last; each after some that no checkpoint has."""
+
+SETTINGS: dict[str, Any] = {
+    "matcher": {"name": "t_mass"},  # it draws noise and drops out
+    "records": {"save_every_steps": 3, "every_steps": 1, "tensorboard": False},  # 3 divides no epoch
+    "selection": {"every_steps": 5},
+}
+
+
+@pytest.mark.parametrize("accumulate", [pytest.param(1, marks=pytest.mark.slow), 2])
+def test_killed_and_resumed_runs_end_equal(tmp_path: Path, accumulate: int) -> None:
+    settings = {**SETTINGS, "loop": {"epochs": 3 * accumulate, "accumulate": accumulate}}
+    broken, unbroken = tmp_path / "broken", tmp_path / "unbroken"
+    for number, step in enumerate(KILLS):
+        assert step % STEPS_AN_EPOCH, "it should be killed in the middle of an epoch"
+        assert finish(broken, settings, resume=number > 0, killed_after=step) == -signal.SIGKILL
+        assert f"\n{step}," in (broken / METRICS).read_text()
+    assert finish(broken, settings, resume=True) == 0
+    run(unbroken, settings)
+    names = sorted(path.name for path in (unbroken / CHECKPOINTS).iterdir())
+    assert names == sorted(path.name for path in (broken / CHECKPOINTS).iterdir())
+    for file in (METRICS, CHECKPOINTS / names[0]):
+        assert (broken / file).read_bytes() == (unbroken / file).read_bytes(), file
+    one, other = (torch.load(folder / LAST, weights_only=True) for folder in (broken, unbroken))
+    for part in ("state_dict", "optimizer_states", "lr_schedulers", "callbacks"):
+        assert plain(one[part]) == plain(other[part]), part
+
+
+def finish(folder: Path, settings: dict[str, Any], *, resume: bool, killed_after: int | None = None) -> int | None:
+    """How a run in a process of its own ends."""
+    process = start(run, folder, settings, resume, killed_after)
+    process.join(PATIENCE_S)
+    return process.exitcode
+
+
+def plain(value: Any) -> Any:
+    """Tensors as bytes, so that `==` compares every bit."""
+    if isinstance(value, torch.Tensor):
+        return value.numpy().tobytes()
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    return [plain(one) for one in value] if isinstance(value, (list, tuple)) else value
