@@ -14,8 +14,7 @@ from typer.testing import CliRunner, Result
 from evenreel.checkpoint import load_features_for, load_matcher
 from evenreel.cli.app import app
 from evenreel.corpus import load_corpus, save_texts, select
-from evenreel.encoders import load_encoder
-from evenreel.errors import CorpusError, FeaturesError, UsageError
+from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import load_scores
 from evenreel.features import find_clips, load_text_features
 from evenreel.features.word_changes import WordChanges, with_changed_words
@@ -138,34 +137,17 @@ def test_a_run_goes_on_with_words_changed_as_they_were(place: Place, tmp_path: P
 def test_one_setting_is_set_on_the_command_line(place: Place, tmp_path: Path) -> None:
     path = tmp_path / "recipe.yaml"
     path.write_text(recipe_text(place.recipe(None)))
-    assert load_recipe(path).data.words is None
     recipe = load_recipe(path, ["data.words.ratio=0.4", "data.words.unit=window"])
     assert recipe.data.words == WordChanges(0.4, "window")
-    path.write_text(recipe_text(recipe))
-    assert load_recipe(path) == recipe
-    with pytest.raises(RecipeError, match=r"data.words.ratio is 'much'; it must be a number"):
-        load_recipe(path, ["data.words.ratio=much"])
-    with pytest.raises(RecipeError, match=r"There is no setting data.words.share; there are ratio, unit"):
-        load_recipe(path, ["data.words.share=1"])
-    with pytest.raises(RecipeError, match="data.words: The setting ratio of changed words is 2.0; it must be a number"):
+    with pytest.raises(RecipeError, match="data.words: The setting ratio of changed words is 2.0"):
         load_recipe(path, ["data.words.ratio=2"])
     with pytest.raises(RecipeError, match=r"a backbone reads those of data.on_screen alone: give that too"):
-        load_recipe(path, ["data.features=null", "backbone.model=builtin", "adapter=null"])
+        load_recipe(path, ["data.words={}", "data.features=null", "backbone.model=builtin", "adapter=null"])
 
 
 def test_a_matcher_that_reads_no_words(place: Place) -> None:
     with pytest.raises(RecipeError, match=r"data.words changes on-screen words, and the matcher mean_pool reads none"):
         load_material(place.recipe(CHANGES, adapter={"kind": "linear", "windows": False}))
-
-
-def test_features_without_words(place: Place, tmp_path: Path, clip_folder: Path) -> None:
-    from evenreel.features import FeatureSettings, compute_features
-
-    bare, corpus = tmp_path / "bare", load_corpus(place.corpus)
-    settings = FeatureSettings("2 midpoints", read_text=False, videos=place.corpus, workers=1)
-    compute_features(corpus, bare, load_encoder(str(clip_folder), device="cpu"), settings)
-    with pytest.raises(FeaturesError, match=r"have no on-screen text to change; run `evenreel features` without"):
-        load_material(place.recipe(CHANGES, data={"features": str(bare)}))
 
 
 # What is scored ------------------------------------------------------------------------------------------------------
@@ -248,12 +230,3 @@ def test_a_file_that_cannot_say_it_and_a_matcher_that_reads_nothing(place: Place
         refused = score(place, matcher, tmp_path / "s.npz", *options)
         assert isinstance(refused.exception, UsageError) and sentence in str(refused.exception)
     assert score(place, "mean_pool", tmp_path / "s.npz", "--char-errors", "1.1").exit_code == 2
-
-
-def test_words_of_bm25_are_changed_alike(place: Place, tmp_path: Path) -> None:
-    done = score(place, "bm25", tmp_path / "s.npz", "--ocr-ratio", "0", "--json")
-    assert json.loads(done.stdout)["notices"][0] == "scored with no on-screen words"
-    none = read(place, tmp_path / "s.npz")
-    assert not none.values.any() and none.about.uses[-1] == "no on-screen words"
-    done = score(place, "bm25", tmp_path / "s.npz", "--ocr-ratio", "0.5", "--words-unit", "window")
-    assert "bm25 reads the words of whole clips and knows no windows" in str(done.exception)
