@@ -27,8 +27,7 @@ from evenreel.evaluation import load_scores
 from evenreel.features import FeatureSettings, compute_features
 from evenreel.training import material, pixels
 from evenreel.training.milestones import best_weights
-from evenreel.training.recipe import load_recipe
-from evenreel.training.run_folder import DATA, METRICS, MetricsFile, RunFolderError, claim
+from evenreel.training.run_folder import DATA, METRICS, MetricsFile, RunFolderError
 from tests.training.conftest import BROKEN, clip_folder, corpus_folder
 
 __all__ = ["clip_folder", "corpus_folder"]
@@ -95,13 +94,6 @@ def test_a_run_that_is_not_there_is_not_resumed(recipe_file: Path, tmp_path: Pat
         assert f"There is no run in {place} to go on with" in str(refused.exception)
         assert "without --resume" in str(refused.exception)
     assert not (tmp_path / "rnu").exists() and not list((tmp_path / "empty").iterdir())
-
-
-def test_a_run_that_was_broken_off_before_its_first_checkpoint_is_begun_again(
-    recipe_file: Path, tmp_path: Path
-) -> None:
-    claim(tmp_path / "run", load_recipe(recipe_file), resume=False)
-    assert here("train", recipe_file, "--out", tmp_path / "run", "--resume").exit_code == 3
 
 
 def test_a_run_with_other_data_is_not_resumed(

@@ -15,7 +15,7 @@ from evenreel.debias.source.contrast import PRESETS
 from evenreel.features.settings import DEFAULT_WINDOWS
 from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.adapter import AdapterSettings
-from evenreel.training.recipe import Recipe, find_recipe, load_recipe, read_changed, recipe_from, shipped_recipes
+from evenreel.training.recipe import Recipe, find_recipe, load_recipe, shipped_recipes
 from tests.each import check_each, of_each
 
 from .conftest import Miniatures
@@ -241,11 +241,6 @@ def test_every_training_that_the_pages_name_is_a_recipe() -> None:
             assert plain != changed or all(word.startswith("data.") for word in changes)  # folders may be those there
 
     check_each(sorted(commands), check)
-
-
-def test_a_recipe_reads_the_same_as_plain_values() -> None:
-    for path in shipped_recipes().values():
-        assert recipe_from(read_changed(path)) == load_recipe(path)
 
 
 def test_the_miniatures_have_the_splits_of_the_real_ones(miniatures: Miniatures) -> None:

@@ -101,11 +101,6 @@ def test_relevance_of_some_pairs_of_the_tables() -> None:
     np.testing.assert_allclose(relevance(later, [0, 1]), DEGREES[2:, 2:], atol=1e-7)
 
 
-def test_relevance_is_made_only_when_asked_for() -> None:
-    pairs = pairs_of(make_corpus(COOKED, SAID), SAID["caption_id"].to_list(), COOKED["clip_id"].to_list())
-    assert pairs.relevance(np.arange(2)) is None
-
-
 @pytest.mark.parametrize(
     ("clips", "mined", "sentence"),
     [
@@ -176,13 +171,6 @@ def test_batches_have_different_seeds_that_torch_takes() -> None:
     seeds = {batch_seed(seed, batch) for seed in range(20) for batch in range(50)}
     assert len(seeds) == 1000
     assert max(seeds) < 2**63
-
-
-def test_parts_by_split() -> None:
-    learned, selected = parts_of(make_corpus(CLIPS, CAPTIONS), Data("corpus"), seed=0)
-    assert learned.clips["clip_id"].to_list() == ["a", "b"]
-    assert selected is not None
-    assert selected.clips["clip_id"].to_list() == ["c"]
 
 
 def test_a_share_can_be_held_out() -> None:

@@ -32,7 +32,7 @@ from evenreel.training.loop import RunHooks, train
 from evenreel.training.milestones import Milestones, TrainingError, best_weights, plan_of
 from evenreel.training.module import RetrievalModule, freeze_unused_parameters, parameter_groups, rate_share
 from evenreel.training.recipe import Optimiser, Schedule
-from evenreel.training.run_folder import CHECKPOINTS, LAST, METRICS, TENSORBOARD, held
+from evenreel.training.run_folder import CHECKPOINTS, LAST, METRICS, TENSORBOARD
 from evenreel.types import ScoreBlocks
 from tests.matchers.examples import SETTINGS as MATCHER_SETTINGS
 from tests.training.small_material import (
@@ -230,20 +230,6 @@ def test_nothing_is_said_on_the_terminal(tmp_path: Path, capfd: pytest.CaptureFi
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_folder_with_a_run_is_not_overwritten(tmp_path: Path) -> None:
-    train(small_recipe(), small_material(), tmp_path / "run")
-    with pytest.raises(UsageError, match="add --resume"):
-        train(small_recipe(), small_material(), tmp_path / "run")
-
-
-def test_a_folder_that_another_process_has_is_not_written(tmp_path: Path) -> None:
-    with (
-        held(tmp_path / "run", small_recipe(), resume=False),
-        pytest.raises(UsageError, match="is being written by process"),
-    ):
-        train(small_recipe(), small_material(), tmp_path / "run")
-
-
 def test_a_run_is_resumed_with_its_own_pairs(tmp_path: Path) -> None:
     train(small_recipe(), small_material(), tmp_path / "run")
     with pytest.raises(CorpusError, match="begun with other data: train_pairs was .* and is .*, validation_pairs was "):
@@ -371,12 +357,6 @@ def test_a_damaged_checkpoint_is_refused_and_no_code_in_it_runs(tmp_path: Path) 
     assert not (tmp_path / "owned").exists()
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="this is about a machine without a GPU")
-def test_a_device_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="The device 'cuda' cannot be used here"):
-        train(small_recipe(loop={"device": "cuda"}), small_material(), tmp_path / "run")
-
-
 def test_wandb_that_is_not_installed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="pip install wandb"):
         train(small_recipe(records={"wandb": "project"}), small_material(), tmp_path / "run")
@@ -388,7 +368,6 @@ class Head(nn.Module):
         self.logit_scale = nn.Parameter(torch.zeros(()))
         self.norm = nn.LayerNorm(2)
         self.map = nn.Linear(2, 2)
-        self.loss = None
 
 
 def by_rate(settings: Optimiser) -> dict[tuple[float, float], int]:
@@ -448,19 +427,6 @@ def test_the_forms_of_the_papers(step: int) -> None:
 def test_a_share_is_between_0_and_1(form: str, warmup: float, steps: int, data: st.DataObject) -> None:
     step = data.draw(st.integers(0, steps))
     assert 0.0 <= rate_share(Schedule(form, warmup), step, steps) <= 1.0  # type: ignore[arg-type]
-
-
-def test_the_optimiser_follows_the_schedule() -> None:
-    head = Head()
-    recipe = small_recipe(optimiser={"lr": 2.0}, schedule={"form": "constant", "warmup": 0.5})
-    made = RetrievalModule(head, None, recipe, steps=4).configure_optimizers()  # type: ignore[arg-type]
-    rates = []
-    for _ in range(4):
-        rates.append(made["optimizer"].param_groups[0]["lr"])
-        made["optimizer"].step()
-        made["lr_scheduler"]["scheduler"].step()
-    assert rates == [0.0, 1.0, 2.0, 2.0]
-    assert made["lr_scheduler"]["interval"] == "step"
 
 
 def resting(module: nn.Module) -> set[str]:

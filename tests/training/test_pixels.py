@@ -566,15 +566,6 @@ def test_words_may_be_changed_where_the_model_is_selected_alone(
     assert told.source["on_screen"] != material.source["on_screen"]
 
 
-def test_a_recipe_that_reads_nothing_is_as_before(corpus_folder: Path, clip_folder: Path) -> None:
-    recipe = reading(corpus_folder, clip_folder, None, adapter=None)
-    loaded = load_material(recipe)
-    assert isinstance(loaded.examples, PixelExamples)
-    assert loaded.examples.windows is None
-    assert "on_screen" not in loaded.source
-    assert (loaded.encoder.windows, inputs_of(recipe, loaded).windows) == (None, None)
-
-
 # What is learned -----------------------------------------------------------------------------------------------------
 
 

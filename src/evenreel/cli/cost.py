@@ -112,7 +112,7 @@ def _show(recipe: Recipe, found: RecipeCost, times: Times | None) -> None:
     )
     out.print(_costs("one training" if found.whole != found.one else "", found.one))
     if found.whole != found.one:
-        out.print(_costs(f"{found.members} matchers, fused" if found.members > 1 else "with its heads", found.whole))
+        out.print(_costs(f"{found.members} matchers, fused", found.whole))
     out.print(f"Tables of words, roles or places, apart: {found.whole.embeddings:,} numbers.")
     if more := found.whole.training_parameters:
         out.print(f"Only training has {count(more, 'parameter')} more, such as the temperature or decoders.")

@@ -158,19 +158,14 @@ class Members:
 
 @dataclass(frozen=True)
 class GalleryLikeness:
-    """Settings of drawing clips more often the more they resemble those that will be searched.
+    """Settings of drawing clips more often the more they resemble those that will be searched, by frames alone.
 
-    See `evenreel.debias.likeness`. Nothing but the frames of the searched clips is used.
-
-    Attributes:
-        split: split of the searched clips; null for all of `corpus`.
-        corpus: folder of a corpus that has them; null for that of `data`.
-        features: folder of their features, by the encoder of the training features; null for these.
+    See `evenreel.debias.likeness`.
     """
 
-    split: str | None = "test"
-    corpus: str | None = None
-    features: str | None = None
+    split: str | None = "test"  # split of the searched clips; null for all of `corpus`
+    corpus: str | None = None  # folder of a corpus that has them; null for that of `data`
+    features: str | None = None  # folder of their features, by the encoder of the training features; null for these
 
 
 @dataclass(frozen=True)
