@@ -2,8 +2,8 @@
 
     P(Y | do(V, Q)) = sum_k P(L_k) f_k(V, Q)
 
-Clips are divided into M strata by their length (`evenreel.debias.strata`), f_k is trained on the pairs of stratum k
-alone, where length says little of the content, and all f_k score every pair. `Ensemble` keeps M matchers, so that a
+Clips are divided into M strata by their length (`evenreel.debias.frame_length`), f_k is trained on the pairs of stratum
+k alone, where length says little of the content, and all f_k score every pair. `Ensemble` keeps M matchers, so that a
 video is encoded and kept M times.
 """
 

@@ -195,7 +195,7 @@ class Optimiser:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Schedule of the learning rates over steps; see `evenreel.training.loop.rate_share`."""
+    """Schedule of the learning rates over steps; see `evenreel.training.module.rate_share`."""
 
     # `cosine`: from the peak after warm-up down to 0; `bert_adam`: the cosine of BertAdam, which the code of CLIP4Clip
     # uses: it does not wait for the end of the warm-up, so the rate falls at once by a little when that ends;
