@@ -36,8 +36,7 @@ from evenreel.errors import UsageError
 from evenreel.language.bm25 import bm25_scores
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.planted import PlantedClip, PlantSettings, corpus_of, described, edited, plan_corpus, video_features
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import MatcherChoice
+from evenreel.training.recipe import MatcherChoice, Recipe
 from evenreel.types import Corpus, ScoreBlocks
 
 BM25, EDIT = "bm25", "overlay"

@@ -30,11 +30,9 @@ from evenreel.planted import (
     text_features,
     video_features,
 )
-from evenreel.training.data.examples import FeatureExamples, TrainingInputs
-from evenreel.training.data.pairs import pairs_of
-from evenreel.training.loop.run import RunHooks, train
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import Data, Loop, MatcherChoice, Optimiser, Records
+from evenreel.training.batches import FeatureExamples, TrainingInputs, pairs_of
+from evenreel.training.loop import RunHooks, train
+from evenreel.training.recipe import Data, Loop, MatcherChoice, Optimiser, Recipe, Records
 from evenreel.types import Corpus, Encoder, ScoreBlocks, Scores, TextFeatures, VideoFeatures
 
 RULES = {"length": "every 0.5 s"}

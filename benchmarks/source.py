@@ -47,7 +47,7 @@ from evenreel.papers.study import Variant
 from evenreel.papers.workspace import CorpusPart, Workspace, part_of
 from evenreel.planted import PlantedCorpus, PlantSettings, corpus_of, plan_corpus, text_features, video_features
 from evenreel.planted.biases import GENERATOR
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 from evenreel.types import Encoder
 
 RULE = "6 midpoints"

@@ -4,7 +4,7 @@
                                   [--processor-time] [--json]
 
 For features computed once (wti behind an adapter, 12 frames, 32 words, D 512) and for the built-in towers from pixels
-and tokens (mean_pool, 4 frames), clips a second of `evenreel.training.loop.run.train`, with its batches, schedule,
+and tokens (mean_pool, 4 frames), clips a second of `evenreel.training.loop.train`, with its batches, schedule,
 clipping, records and progress, against a bare loop of a few lines over the same towers, matcher, loss and optimiser,
 whose batches are plain indexing of tensors in memory. Both do the same steps in turns, and the best round of each
 counts: on a machine that is doing other things, that is the one that was disturbed least (`--processor-time` counts
@@ -38,19 +38,20 @@ from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import TokenIds, TrainableTowers, tokenise
 from evenreel.matchers import PairBatch, TextBatch, VideoBatch, build_matcher
 from evenreel.matchers.adapter import Adapted, AdapterSettings
-from evenreel.training.data.examples import (
+from evenreel.training.batches import (
     Draw,
     FeatureExamples,
+    Order,
+    Pairs,
     PixelBatch,
     TokenBatch,
     TrainingExamples,
     TrainingInputs,
+    pairs_of,
 )
-from evenreel.training.data.pairs import Order, Pairs, pairs_of
-from evenreel.training.loop.optimiser import parameter_groups, rate_share
-from evenreel.training.loop.run import RunHooks, train
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import Backbone, Data, Loop, MatcherChoice, Records
+from evenreel.training.loop import RunHooks, train
+from evenreel.training.module import parameter_groups, rate_share
+from evenreel.training.recipe import Backbone, Data, Loop, MatcherChoice, Recipe, Records
 from evenreel.types import TextFeatures, VideoFeatures
 
 CLIPS, FRAMES, WORDS, DIMENSION = 512, 12, 32, 512

@@ -53,8 +53,7 @@ METHODS = {
         "language/scene_elements", "matchers/bima",
     ),
     "frame length": (
-        "corpus/actions", "audits/class_lengths", "debias/strata", "debias/trimming", "debias/fusion",
-        "debias/length", "training/ensemble/*", "training/recipe/sections", "losses/ranking", "matchers/hgr",
+        "debias/frame_length", "training/members", "matchers/hgr",
     ),
     "Ghost": (  # with the pairs of corpus/counterparts and the exchange of versions in audits/exchange
         "audits/source", "debias/source", "papers/ghost/p_vector",
@@ -227,9 +226,8 @@ def of_training(folder: Path) -> dict[str, set[str]]:
 
     from evenreel.matchers import build_matcher
     from evenreel.papers import run_study
-    from evenreel.training.data.examples import Batches
-    from evenreel.training.data.pairs import Order
-    from evenreel.training.loop.module import RetrievalModule
+    from evenreel.training.batches import Batches, Order
+    from evenreel.training.module import RetrievalModule
     from tests.papers.signs import quick_settings, sign_material
     from tests.training.small_material import DIMENSION, small_examples, small_recipe
 

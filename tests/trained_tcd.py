@@ -9,11 +9,9 @@ from evenreel.corpus import select
 from evenreel.encoders import load_encoder
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.planted import PlantedCorpus, corpus_of, plan_corpus, text_features, video_features
-from evenreel.training.data.examples import FeatureExamples, TrainingInputs
-from evenreel.training.data.pairs import pairs_of
-from evenreel.training.loop.run import train
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import Data, Loop, MatcherChoice, Optimiser, Records
+from evenreel.training.batches import FeatureExamples, TrainingInputs, pairs_of
+from evenreel.training.loop import train
+from evenreel.training.recipe import Data, Loop, MatcherChoice, Optimiser, Recipe, Records
 
 FRAMES, STEPS = 6, 30
 RULE = f"{FRAMES} midpoints"

@@ -64,7 +64,7 @@ from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.papers.cells import Figures
-from evenreel.training.data.pairs import pairs_of
+from evenreel.training.batches import pairs_of
 from evenreel.types import FloatArray, Scores, TextFeatures
 
 LONGER = "as many more steps"

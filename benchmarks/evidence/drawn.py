@@ -77,9 +77,9 @@ from evenreel.arrays import Indices
 from evenreel.checkpoint.architecture import module
 from evenreel.corpus import make_corpus
 from evenreel.corpus.counterparts import sources_of
+from evenreel.debias.frame_length import PRESETS as TRIMS
 from evenreel.debias.habits import HabitRemoval, habit_directions, without_directions
 from evenreel.debias.source import PRESETS, levelled, recognised_sources, source_levels
-from evenreel.debias.trimming import PRESETS as TRIMS
 from evenreel.debias.without_length import LengthRemoval
 from evenreel.evaluation.fusion import FusedScores
 from evenreel.features.shards import seal
@@ -90,11 +90,9 @@ from evenreel.matchers.tcd import PRINTED as TCD_PRINTED
 from evenreel.papers.cells import Figures
 from evenreel.papers.ghost.p_vector import PRESETS as P_PRESETS
 from evenreel.papers.ghost.p_vector import caption_vectors, corrected_scores, video_vectors
-from evenreel.training.data.backgrounds import with_backgrounds
-from evenreel.training.data.examples import FeatureExamples
-from evenreel.training.data.pairs import pairs_of
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import BackgroundExchange, Members, Trim
+from evenreel.training.batches import FeatureExamples, pairs_of
+from evenreel.training.material import with_backgrounds
+from evenreel.training.recipe import BackgroundExchange, Members, Recipe, Trim
 from evenreel.types import CAMERA, FloatArray, ScoreBlocks
 
 UNCORRECTED = "twice the steps, uncorrected"

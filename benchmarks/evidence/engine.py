@@ -33,15 +33,12 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.registry import build_matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.papers.cells import Figures, Rows
-from evenreel.training.data.examples import FeatureExamples, TrainingInputs
-from evenreel.training.data.likeness import drawn_alike
-from evenreel.training.data.pairs import pairs_of
-from evenreel.training.ensemble.members import train_recipe
-from evenreel.training.ensemble.strata import lengths_of
-from evenreel.training.ensemble.trimmed import trimmed_corpus
-from evenreel.training.loop.run import RunHooks
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import Data, Loop, MatcherChoice, Optimiser, Records, Selection
+from evenreel.training.batches import FeatureExamples, TrainingInputs, pairs_of
+from evenreel.training.loop import RunHooks
+from evenreel.training.material import drawn_alike
+from evenreel.training.members import train_recipe
+from evenreel.training.recipe import Data, Loop, MatcherChoice, Optimiser, Recipe, Records, Selection
+from evenreel.training.splits import lengths_of, trimmed_corpus
 from evenreel.types import Corpus, FloatArray, ScoreBlocks, Scores, TextFeatures, VideoFeatures
 
 Kind = Literal["untrained", "baseline", "admission", "control", "published", "ours"]

@@ -50,8 +50,7 @@ from evenreel.planted.biases import LOOKS, TARGET, Harder
 from evenreel.planted.features import on_screen_features, words_read
 from evenreel.planted.plan import SPLITS
 from evenreel.planted.vocabulary import backgrounds
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.recipe.sections import MatcherChoice, Selection
+from evenreel.training.recipe import MatcherChoice, Recipe, Selection
 from evenreel.types import ScoreBlocks, VideoFeatures
 
 ON_SIGNS = ", words on signs"

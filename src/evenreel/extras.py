@@ -25,7 +25,7 @@ TORCH = "torch"
 BROUGHT = {
     "measure": ("plotly", "polars", "scipy", "textblob"),
     TORCH: ("google", "onnx", "sentencepiece", "torch", "transformers"),
-    "train": ("jsonargparse", "lightning", "sklearn", "tensorboardX", "threadpoolctl", "torchmetrics"),
+    "train": ("lightning", "sklearn", "tensorboardX", "threadpoolctl", "torchmetrics"),
     "open-clip": ("open_clip", "timm"),
     "vectors-benchmark": ("faiss", "turbovec", "usearch"),
     "scale": ("fsspec", "ray", "s3fs"),

@@ -27,7 +27,7 @@ from evenreel.adaptation.titan_correction import (
     pair_accuracy,
 )
 from evenreel.errors import UsageError
-from evenreel.training.data.pairs import Pairs
+from evenreel.training.batches import Pairs
 
 D, KINDS = 32, 8
 

@@ -35,7 +35,7 @@ from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.language.scene_elements import SceneDictionary
 from evenreel.matchers.batches import text_batch, video_batch
-from evenreel.training.data.pairs import Pairs
+from evenreel.training.batches import Pairs
 from evenreel.types import TextFeatures, VideoFeatures
 from tests.checkpoint.conftest import DIMENSION, trained
 

@@ -34,8 +34,7 @@ from evenreel.errors import UsageError
 from evenreel.language import load_tagger
 from evenreel.language.tokens import Tagged, Token
 from evenreel.matchers.wti import Wti, WtiSettings
-from evenreel.training.recipe.files import settings_text
-from evenreel.training.recipe.recipe import RecipeError
+from evenreel.training.recipe import RecipeError, settings_text
 from tests.adaptation.shifted import SIZE, adapted
 
 TAGGER = load_tagger("pattern")

@@ -12,7 +12,7 @@ import torch
 from evenreel import files as files_module
 from evenreel.checkpoint import About, Inputs, MatcherSpec, load_matcher, save_pretrained
 from evenreel.checkpoint.architecture import WRAPPERS, build, encodings, module
-from evenreel.debias.fusion import prior_weights
+from evenreel.debias.frame_length import prior_weights
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.towers import load_towers

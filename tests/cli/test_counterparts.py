@@ -21,8 +21,8 @@ from evenreel.errors import CorpusError, EvenreelError, UsageError
 from evenreel.evaluation import load_scores
 from evenreel.features import load_video_features
 from evenreel.planted import sample_scene, write_scene
-from evenreel.training.data.examples import FeatureExamples
-from evenreel.training.data.material import load_material
+from evenreel.training.batches import FeatureExamples
+from evenreel.training.material import load_material
 from evenreel.types import Scores
 from tests.cli.test_library_commands import forked
 from tests.training.small_material import small_recipe
@@ -237,13 +237,13 @@ def test_two_planted_corpora_with_the_features_of_each(tmp_path: Path) -> None:
     source, target = (load_corpus(tmp_path / name) for name in ("one", "other"))
 
     loaded = load_material(small_recipe(data={"corpus": str(joined), "features": str(tmp_path / "of_one")}))
-    learned = loaded.material.examples
+    learned = loaded.examples
     assert isinstance(learned, FeatureExamples)
     stored = load_video_features(tmp_path / "of_one", select(source, split="train"))
     assert learned.video_features.ids == stored.ids
     assert np.array_equal(learned.video_features.frames, stored.frames)
-    assert loaded.validation is not None
-    assert loaded.validation.clips["clip_id"].to_list() == ["source/val_00000_0"]  # found by its path, whatever its id
+    assert loaded.selected is not None
+    assert loaded.selected.clips["clip_id"].to_list() == ["source/val_00000_0"]  # found by its path, whatever its id
 
     scores = [tmp_path / f"{name}.npz" for name in ("joined", "alone")]
     for where, out in zip((joined, tmp_path / "other"), scores, strict=True):

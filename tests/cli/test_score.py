@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 from evenreel.checkpoint import Pretrained, load_features_for, load_matcher
 from evenreel.cli.app import app
-from evenreel.cli.train.files import inputs_of
+from evenreel.cli.train import inputs_of
 from evenreel.corpus import load_corpus, select
 from evenreel.encoders import load_encoder
 from evenreel.errors import EvenreelError, FeaturesError, OutputError, ScoresError, UsageError
@@ -33,8 +33,8 @@ from evenreel.features import (
 from evenreel.features.manifest import write_manifest
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.media.workers import content_digest as digest
-from evenreel.training.data.material import load_material
-from evenreel.training.recipe.files import load_recipe
+from evenreel.training.material import load_material
+from evenreel.training.recipe import load_recipe
 from evenreel.types import Corpus, VideoFeatures
 from tests.cli.test_library_commands import here
 from tests.features.test_sets import words_table

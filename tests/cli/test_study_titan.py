@@ -21,7 +21,7 @@ from evenreel.features import FeatureSettings, compute_features, load_text_featu
 from evenreel.papers import find_study, reading
 from evenreel.papers.reading import open_workspace
 from evenreel.papers.study import Sources
-from evenreel.training.recipe.recipe import RecipeError
+from evenreel.training.recipe import RecipeError
 from evenreel.types import Corpus, TextFeatures
 
 SPEC = MatcherSpec("adapted", {}, (MatcherSpec("mean_pool"),))

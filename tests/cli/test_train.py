@@ -25,11 +25,9 @@ from evenreel.encoders import load_encoder
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import load_scores
 from evenreel.features import FeatureSettings, compute_features
-from evenreel.training.data import clip_check, material
-from evenreel.training.loop.milestones import best_weights
-from evenreel.training.loop.run_folder import DATA, METRICS, RunFolderError, claim
-from evenreel.training.loop.saved_files import MetricsFile
-from evenreel.training.recipe.files import load_recipe
+from evenreel.training import material, pixels
+from evenreel.training.milestones import best_weights
+from evenreel.training.run_folder import DATA, METRICS, MetricsFile, RunFolderError
 from tests.training.conftest import BROKEN, clip_folder, corpus_folder
 
 __all__ = ["clip_folder", "corpus_folder"]
@@ -98,13 +96,6 @@ def test_a_run_that_is_not_there_is_not_resumed(recipe_file: Path, tmp_path: Pat
     assert not (tmp_path / "rnu").exists() and not list((tmp_path / "empty").iterdir())
 
 
-def test_a_run_that_was_broken_off_before_its_first_checkpoint_is_begun_again(
-    recipe_file: Path, tmp_path: Path
-) -> None:
-    claim(tmp_path / "run", load_recipe(recipe_file), resume=False)
-    assert here("train", recipe_file, "--out", tmp_path / "run", "--resume").exit_code == 3
-
-
 def test_a_run_with_other_data_is_not_resumed(
     recipe_file: Path, tmp_path: Path, corpus_folder: Path, clip_folder: Path
 ) -> None:
@@ -161,7 +152,7 @@ def test_trained_towers_go_into_the_checkpoint(
     words = [word for change in changes for word in ("--set", change)]
     done = here("train", recipe_file, *words, "--out", tmp_path / "run", "--json")
     assert done.exit_code == 3, done.output
-    monkeypatch.setattr(clip_check, "Worker", lambda *given: pytest.fail("a clip was read again"))
+    monkeypatch.setattr(pixels, "Worker", lambda *given: pytest.fail("a clip was read again"))
     assert here("train", recipe_file, *words, "--out", tmp_path / "run", "--json", "--resume").stdout == done.stdout
     trained = load_encoder(str(tmp_path / "run" / "checkpoint" / "encoder"), device="cpu")
     before = load_encoder(str(clip_folder), device="cpu")

@@ -19,7 +19,7 @@ from tests.tiny_checkpoints import tiny_clip
 
 MEASURE = ("polars", "scipy", "plotly", "textblob")
 TORCH = ("torch", "transformers", "lightning", "pytorch_lightning", "torchmetrics", "tensorboardX", "sentencepiece")
-TORCH += ("sklearn", "jsonargparse", "onnx", "threadpoolctl")
+TORCH += ("sklearn", "onnx", "threadpoolctl")
 
 REFUSAL = """
 import os, sys

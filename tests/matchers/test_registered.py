@@ -14,7 +14,7 @@ from evenreel.errors import CheckpointError, UsageError
 from evenreel.matchers import MATCHERS, Entry, build_matcher, register_matcher, registry
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
 from evenreel.training import recipe_from
-from evenreel.training.recipe.recipe import RecipeError
+from evenreel.training.recipe import RecipeError
 
 
 @dataclass(frozen=True)

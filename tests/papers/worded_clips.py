@@ -26,7 +26,7 @@ from evenreel.corpus import make_corpus
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
 from evenreel.papers import CaptionBank, CorpusPart, Model, StudySettings, Workspace, part_of, study_recipe
-from evenreel.training.data.pairs import pairs_of
+from evenreel.training.batches import pairs_of
 from evenreel.types import TextFeatures, VideoFeatures
 
 DIMENSION, CLIPS, CAPTIONS, FRAMES = 16, 15, 3, 2

@@ -14,10 +14,11 @@ from evenreel.encoders import load_encoder
 from evenreel.features import FeatureSettings, compute_features
 from evenreel.features.scene_elements import embed, save_embedded
 from evenreel.language.scene_elements import mine
-from evenreel.training.data.material import LoadedData, load_material
-from evenreel.training.loop.run import RunHooks, TrainedModel, facts_of, train
-from evenreel.training.recipe.files import find_recipe, load_recipe
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.library.search.searcher import facts_of
+from evenreel.training.batches import TrainingInputs
+from evenreel.training.loop import RunHooks, TrainedModel, train
+from evenreel.training.material import load_material
+from evenreel.training.recipe import Recipe, find_recipe, load_recipe
 from evenreel.types import ScoreBlocks
 from tests.features.test_sets import words_table
 from tests.tiny_checkpoints import tiny_clip
@@ -93,29 +94,29 @@ def test_it_runs_to_its_first_step(name: str, places: Path, tmp_path: Path) -> N
     recipe = shortened(name, places)
     loaded = load_material(recipe, verdicts=places / "verdicts.jsonl")  # of recipes that read the same clips alike
     assert loaded.set_aside == ()
-    assert loaded.validation is not None
-    assert 0 < loaded.validation.clips.height < TRAIN
-    assert ("seen" in facts_of(loaded.material)) == (recipe.data.pretrained_features is not None), (
+    assert loaded.selected is not None
+    assert 0 < loaded.selected.clips.height < TRAIN
+    assert ("seen" in facts_of(loaded)) == (recipe.data.pretrained_features is not None), (
         "a run remembers what elements hang on"
     )
-    assert ("on_screen" in facts_of(loaded.material)) == (name in READING)
+    assert ("on_screen" in facts_of(loaded)) == (name in READING)
     measured: list[ScoreBlocks] = []
 
     def measure(scores: ScoreBlocks) -> dict[str, float]:
         measured.append(scores)
         return {recipe.selection.metric: 50.0}
 
-    trained = train(recipe, loaded.material, tmp_path / "run", RunHooks(measure=measure))
+    trained = train(recipe, loaded, tmp_path / "run", RunHooks(measure=measure))
     assert trained.step == 1
     assert trained.progress.best_step == 1
-    assert [len(scores.caption_ids) for scores in measured] == [loaded.validation.captions.height]
+    assert [len(scores.caption_ids) for scores in measured] == [loaded.selected.captions.height]
     if name.startswith("msrvtt-9k"):  # there is a recipe of each matcher
         save(recipe, loaded, trained, tmp_path / "checkpoint")
         assert load_matcher(tmp_path / "checkpoint").spec.name == recipe.matcher.name
 
 
-def save(recipe: Recipe, loaded: LoadedData, trained: TrainedModel, folder: Path) -> None:
-    encoder = EncoderNote(loaded.encoder.encoder_id, loaded.encoder.weights_hash, loaded.material.dimension)
+def save(recipe: Recipe, loaded: TrainingInputs, trained: TrainedModel, folder: Path) -> None:
+    encoder = EncoderNote(loaded.encoder.encoder_id, loaded.encoder.weights_hash, loaded.dimension)
     about = About(encoder, Inputs(rule=recipe.backbone.rule if recipe.backbone else None), recipe.about)
     towers = trained.towers.towers if trained.towers else None
     save_pretrained(folder, Pretrained(trained.matcher, trained.spec, about), towers)

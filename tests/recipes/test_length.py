@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from evenreel.corpus import save_corpus, select
-from evenreel.debias.strata import adjusted_strata
+from evenreel.debias.frame_length import adjusted_strata
 from evenreel.features.stored import StoredSettings, store_features
 from evenreel.papers import study_recipe
-from evenreel.training.data.material import load_material
-from evenreel.training.ensemble.members import train_recipe
-from evenreel.training.recipe.files import find_recipe, load_recipe, shipped_recipes
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.material import load_material
+from evenreel.training.members import train_recipe
+from evenreel.training.recipe import Recipe, find_recipe, load_recipe, shipped_recipes
 from tests.papers.class_clips import class_material
 
 NAMES = [name for name in shipped_recipes() if name.startswith("length/")]
@@ -95,10 +94,10 @@ def test_it_runs_to_its_first_steps(row: str, place: Path, tmp_path: Path) -> No
     changes += ["matcher.settings.size=8", "loop.epochs=null", "loop.steps=2", "loop.batch_size=8", "loop.device=cpu"]
     shipped = load_recipe(find_recipe(f"length/ek100/{row}"), [*changes, "records.tensorboard=false"])
     loaded = load_material(shipped)
-    assert loaded.material.dimension == 15
-    assert loaded.validation is not None
+    assert loaded.dimension == 15
+    assert loaded.selected is not None
     train = select(class_material().whole, split="train").clips.height
-    assert 0 < loaded.validation.clips.height < train
-    trained = train_recipe(shipped, loaded.material, tmp_path / "run")
+    assert 0 < loaded.selected.clips.height < train
+    trained = train_recipe(shipped, loaded, tmp_path / "run")
     assert [len(member.strata) for member in trained.members] == [0, 0] if row == "backdoor" else not trained.members
     assert len(trained.strata) == (2 if row == "backdoor" else 0)

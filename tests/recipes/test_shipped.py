@@ -15,8 +15,7 @@ from evenreel.debias.source import PRESETS
 from evenreel.features.settings import DEFAULT_WINDOWS
 from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.adapter import AdapterSettings
-from evenreel.training.recipe.files import find_recipe, load_recipe, recipe_from, shipped_recipes
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe, find_recipe, load_recipe, shipped_recipes
 from tests.each import check_each, of_each
 
 from .conftest import Miniatures
@@ -197,11 +196,11 @@ def test_what_reads_differs_from_what_does_not_in_that_alone(name: str) -> None:
 
 
 @of_each(READING)
-def test_words_on_screen_are_those_of_the_command_beside_the_recipe(name: str) -> None:
+def test_words_on_screen_are_those_of_the_command_in_the_folder(name: str) -> None:
     shipped = recipe(name)
-    text = find_recipe(name).read_text(encoding="utf-8")
-    (command,) = re.findall(r"^# +(evenreel features .+) \\\n# +(.+)$", text, re.MULTILINE)
-    words = shlex.split(" ".join(command))
+    beside = [find_recipe(one).read_text(encoding="utf-8") for one in (name, f"{benchmark(name)}/mean_pool")]
+    command = next(filter(None, (re.search(r"^# +(evenreel features .+) \\\n# +(.+)$", one, re.M) for one in beside)))
+    words = shlex.split(" ".join(command.groups()))
     options = dict(zip(words[3::2], words[4::2], strict=True))
     assert (words[2], options["--videos"], options["--out"]) == (
         shipped.data.corpus,
@@ -242,13 +241,6 @@ def test_every_training_that_the_pages_name_is_a_recipe() -> None:
             assert plain != changed or all(word.startswith("data.") for word in changes)  # folders may be those there
 
     check_each(sorted(commands), check)
-
-
-def test_a_recipe_reads_the_same_as_plain_values() -> None:
-    import yaml
-
-    for path in shipped_recipes().values():
-        assert recipe_from(yaml.safe_load(path.read_text(encoding="utf-8"))) == load_recipe(path)
 
 
 def test_the_miniatures_have_the_splits_of_the_real_ones(miniatures: Miniatures) -> None:

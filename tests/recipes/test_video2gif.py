@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from evenreel.cli.app import app
 from evenreel.corpus import load_corpus, select
-from evenreel.training.recipe.files import find_recipe, load_recipe, shipped_recipes
+from evenreel.training.recipe import find_recipe, load_recipe, shipped_recipes
 from tests.library.videos import write_video
 from tests.tiny_checkpoints import tiny_clip
 

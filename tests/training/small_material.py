@@ -1,4 +1,4 @@
-"""Material of a few kilobytes to train on, features that can be learned from, made from a seed."""
+"""Material of a few kilobytes to train on, features that can be learned from, made from a seed; what runs left."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pytest
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -19,8 +20,10 @@ from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.towers import load_towers
 from evenreel.encoders.trainable import TokenIds, TrainableTowers, tokenise
 from evenreel.training import Recipe, recipe_from
-from evenreel.training.data.examples import Draw, FeatureExamples, PixelBatch, TokenBatch, TrainingInputs
-from evenreel.training.data.pairs import Pairs, pairs_of
+from evenreel.training.batches import Draw, FeatureExamples, Pairs, PixelBatch, TokenBatch, TrainingInputs, pairs_of
+from evenreel.training.loop import RunHooks, TrainedModel, train
+from evenreel.training.run_folder import LAST, METRICS
+from evenreel.training.splits import mirrors_of
 from evenreel.types import Corpus, ScoreBlocks, TextFeatures, VideoFeatures
 from tests.tiny_checkpoints import SIDE, WORDS
 
@@ -126,3 +129,78 @@ def recall_at_1(scores: ScoreBlocks) -> dict[str, float]:
     size = len(scores.caption_ids)
     best = scores.block(slice(0, size), slice(0, size)).argmax(axis=1)
     return {"R@1": 100.0 * float((best == np.arange(size)).mean())}
+
+
+def figures_of(folder: Path, name: str) -> dict[int, float]:
+    """step -> value."""
+    rows = pl.read_csv(folder / "metrics.csv").filter(pl.col("name") == name)
+    return dict(zip(rows["step"].to_list(), rows["value"].to_list(), strict=True))
+
+
+def weights_of(trained: TrainedModel) -> dict[str, torch.Tensor]:
+    matcher: Any = trained.matcher
+    return {name: tensor.clone() for name, tensor in matcher.state_dict().items()}
+
+
+class CutShortError(Exception):
+    """What ends a run in a test."""
+
+
+def cut_short_after_7(step: int, steps: int, figures: Mapping[str, float]) -> None:
+    if step == 7:
+        raise CutShortError
+
+
+def check_resumed(recipe: Recipe, material: TrainingInputs, folder: Path) -> None:
+    """A run that is cut short after its seventh step and resumed ends as one that was left alone, to the bit."""
+    train(recipe, material, folder / "whole")
+    with pytest.raises(CutShortError):
+        train(recipe, material, folder / "broken", RunHooks(watch=cut_short_after_7))
+    train(recipe, material, folder / "broken", RunHooks(resume=True))
+    weights = [torch.load(folder / name / LAST, weights_only=True)["state_dict"] for name in ("whole", "broken")]
+    assert all(torch.equal(tensor, weights[1][name]) for name, tensor in weights[0].items())
+    metrics = [(folder / name / METRICS).read_bytes() for name in ("whole", "broken")]
+    assert metrics[0] == metrics[1]
+
+
+# Real clips and the generated ones that mirror them; the captions sound like the generator ---------------------------
+
+REAL, MIRRORED = 24, 18
+
+
+def mirrored_corpus(real: int = REAL, mirrored: int = MIRRORED) -> Corpus:
+    """`v0` to the last real clip with a caption each, and `g0` and so on, mirrors of the first ones."""
+    names = [f"v{number}" for number in range(real)] + [f"g{number}" for number in range(mirrored)]
+    clips = pl.DataFrame(
+        {
+            "clip_id": names,
+            "source": ["camera"] * real + ["sora"] * mirrored,
+            "pair_id": [None] * real + names[:mirrored],
+            "split": ["train"] * len(names),
+        }
+    )
+    captions = pl.DataFrame(
+        {
+            "caption_id": [f"c{number}" for number in range(real)],
+            "clip_id": names[:real],
+            "text": [f"text {number}" for number in range(real)],
+        }
+    )
+    return make_corpus(clips, captions)
+
+
+def mirrored_examples() -> FeatureExamples:
+    """Generated clips and captions have a direction in common that real clips do not have."""
+    corpus, random = mirrored_corpus(), np.random.default_rng(0)
+    meaning = random.standard_normal((REAL, DIMENSION))
+    look = 2 * random.standard_normal(DIMENSION)
+    real = meaning[:, None] + 0.5 * random.standard_normal((REAL, 3, DIMENSION))
+    generated = look + meaning[:MIRRORED, None] + 0.5 * random.standard_normal((MIRRORED, 3, DIMENSION))
+    sentence = unit(meaning + look)
+    texts = TextFeatures(
+        tuple(corpus.captions["caption_id"]), sentence[:, None], np.ones((REAL, 1), np.bool_), sentence
+    )
+    frames = unit(np.concatenate([real, generated]))
+    mask = np.ones(frames.shape[:2], np.bool_)
+    videos = VideoFeatures(tuple(corpus.clips["clip_id"]), frames, mask, np.zeros(mask.shape))
+    return FeatureExamples(pairs_of(corpus, texts.ids, videos.ids, mirrors_of(corpus)), texts, videos)

@@ -17,16 +17,14 @@ from evenreel.checkpoint.architecture import kept_weights
 from evenreel.errors import CorpusError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
 from evenreel.language.scene_elements import given
+from evenreel.training import material as material_module
 from evenreel.training import recipe_from
-from evenreel.training.data import material as material_module
-from evenreel.training.data.examples import Batches, TrainingInputs
-from evenreel.training.data.pairs import Order
-from evenreel.training.data.splits import EncoderUsed
-from evenreel.training.loop.run import RunHooks, TrainedModel, train
-from evenreel.training.loop.run_folder import METRICS
-from evenreel.training.recipe.recipe import Recipe
-from tests.training.loop.test_run import CutShortError, figures_of
-from tests.training.small_material import DIMENSION, small_examples
+from evenreel.training.batches import Batches, Order, TrainingInputs
+from evenreel.training.loop import RunHooks, TrainedModel, train
+from evenreel.training.recipe import Recipe
+from evenreel.training.run_folder import METRICS
+from evenreel.training.splits import EncoderUsed
+from tests.training.small_material import DIMENSION, CutShortError, figures_of, small_examples
 
 HASH = "0123456789abcdef0123"
 DECODERS = ("captioner.", "text_decoder.")

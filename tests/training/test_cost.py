@@ -17,21 +17,22 @@ from evenreel.errors import UsageError
 from evenreel.matchers import MATCHERS, build_matcher
 from evenreel.matchers.matcher import LearnedFrom
 from evenreel.similarity.tiles import mapped
-from evenreel.training import timing
 from evenreel.training.cost import (
     NOUNS,
     VERBS,
     Cost,
+    EpochTime,
     Shape,
+    Times,
     _captions,
     _count_multiply_adds,
     _videos,
     matcher_cost,
+    measured_times,
     recipe_cost,
 )
-from evenreel.training.ensemble.strata import ClipLengths
-from evenreel.training.recipe.sections import MatcherChoice
-from evenreel.training.timing import EpochTime, Times, measured_times
+from evenreel.training.recipe import MatcherChoice
+from evenreel.training.splits import ClipLengths
 from tests.in_process import run_here
 from tests.matchers.examples import DIMENSION, SETTINGS, small
 from tests.training.small_material import small_material, small_recipe
@@ -153,8 +154,8 @@ def test_shipped_recipes_are_counted_on_the_frames_of_their_rule(name: str) -> N
 
 
 def test_an_epoch_is_as_many_steps_as_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "WARM_UP_STEPS", 1)
-    monkeypatch.setattr(timing, "STEPS", 3)
+    monkeypatch.setattr("evenreel.training.cost.WARM_UP_STEPS", 1)
+    monkeypatch.setattr("evenreel.training.cost.STEPS", 3)
     recipe = small_recipe(members={"split": "adjusted", "fraction": 0.75}, loop={"batch_size": 8, "epochs": 3})
     material = replace(small_material(), lengths=ClipLengths(np.arange(32.0), "frames"))
     times = measured_times(recipe, material, tmp_path)

@@ -18,8 +18,8 @@ from evenreel.corpus import load_corpus, make_corpus, save_corpus
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.towers import load_towers
 from evenreel.matchers.batches import text_batch, video_batch
-from evenreel.training.loop.module import gather_batch
-from evenreel.training.loop.run_folder import CLIPS_READ, LAST
+from evenreel.training.module import gather_batch
+from evenreel.training.run_folder import CLIPS_READ, LAST
 from evenreel.types import OnScreen
 from tests.training.conftest import CLIPS
 from tests.training.small_material import small_examples

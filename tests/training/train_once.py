@@ -14,17 +14,15 @@ import pytest
 from lightning.fabric.utilities.rank_zero import rank_zero_only
 
 from evenreel.cli import main
-from evenreel.training.loop.run import RunHooks, train
+from evenreel.training.loop import RunHooks, train
 from tests.forked import ForkedWorker
 from tests.training.small_material import recall_at_1, small_material, small_recipe
 
 PRELOADED = [
     "tests.training.train_once",
-    "evenreel.training.data.material",
+    "evenreel.training.material",
     "evenreel.evaluation",
     "evenreel.checkpoint",
-    "jsonargparse",
-    "omegaconf",
 ]
 """What every process would otherwise import for itself."""
 

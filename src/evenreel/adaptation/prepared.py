@@ -63,9 +63,8 @@ from evenreel.matchers.batches import text_batch, to_device, video_batch
 from evenreel.matchers.matcher import Matcher, check_lengths, check_texts, check_videos
 from evenreel.progress import Progress
 from evenreel.similarity.tiles import device_of, evaluating
-from evenreel.training.data.pairs import Pairs
-from evenreel.training.recipe.files import changed, read_changed, read_settings
-from evenreel.training.recipe.recipe import RecipeError
+from evenreel.training.batches import Pairs
+from evenreel.training.recipe import RecipeError, changed, read_changed, read_settings
 from evenreel.types import FloatArray, TextFeatures, VideoFeatures
 from evenreel.version import __version__
 

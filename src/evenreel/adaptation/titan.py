@@ -62,8 +62,7 @@ from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, text_bat
 from evenreel.matchers.matcher import Matcher, contrastive
 from evenreel.matchers.scoring import encode_texts
 from evenreel.similarity.tiles import Encoded, MatcherScores, device_of, evaluating
-from evenreel.training.recipe.files import named_file, read_changed, read_settings, yaml_files
-from evenreel.training.recipe.recipe import RecipeError
+from evenreel.training.recipe import RecipeError, named_file, read_changed, read_settings, yaml_files
 from evenreel.types import FloatArray, TextFeatures, VideoFeatures
 
 Match = Literal["one_way", "rank_sum", "mutual_nn", "hungarian", "sinkhorn"]

@@ -63,7 +63,7 @@ from evenreel.errors import UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, clip_means, top_of_means
 from evenreel.losses.contrastive import gaussian_log_likelihood, info_nce_bound
 from evenreel.progress import Progress
-from evenreel.training.data.pairs import Pairs
+from evenreel.training.batches import Pairs
 from evenreel.types import FloatArray, VideoFeatures
 
 Decides = Literal["correction", "ranks"]

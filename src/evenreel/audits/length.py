@@ -47,8 +47,7 @@ from evenreel.config import check_kind
 from evenreel.corpus.actions import ActionLengths, Actions, Unit, action_names, actions_of, clip_lengths
 from evenreel.corpus.folder import CorpusLike, as_corpus
 from evenreel.corpus.relevance import Relevance, class_relevance, same_text
-from evenreel.debias.strata import adjusted_strata, equal_strata, strata_at
-from evenreel.debias.trimming import PRESETS, Trimming, trimmed
+from evenreel.debias.frame_length import PRESETS, Trimming, adjusted_strata, equal_strata, strata_at, trimmed
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.intervals import AUTO, clusters_of, percentile_ends, resampled_weights
 from evenreel.evaluation.metrics import FIRST_RANK, parse_metric

@@ -8,9 +8,9 @@ from itertools import zip_longest
 from torch import Tensor, nn
 
 from evenreel.checkpoint.records import MatcherSpec
-from evenreel.debias.fusion import Fusion
+from evenreel.debias.ensemble import Ensemble
+from evenreel.debias.frame_length import Fusion
 from evenreel.debias.habits import HabitRemoval, WithoutHabits
-from evenreel.debias.length import Ensemble
 from evenreel.debias.without_length import LengthRemoval, WithoutLength
 from evenreel.errors import CheckpointError, UsageError
 from evenreel.matchers import MATCHERS, Entry, Matcher, build_matcher

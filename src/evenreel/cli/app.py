@@ -176,7 +176,7 @@ COMMANDS: dict[str, Command | CommandGroup] = {
     "export": Command("evenreel.cli.search:export", SEARCH),
     "evaluate": Command("evenreel.cli.evaluate.command:evaluate", MEASURE),
     "audit": Command("evenreel.cli.audit.command:audit", MEASURE),
-    "train": Command("evenreel.cli.train.command:train", MEASURE),
+    "train": Command("evenreel.cli.train:train", MEASURE),
     "saved": CommandGroup("Save searches, and see which clips are new since you last ran them.", SAVED),
     "mark": Command("evenreel.cli.marks:mark"),
     "people": Command("evenreel.cli.marks:people"),

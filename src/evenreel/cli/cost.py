@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from evenreel.matchers.matcher import LearnedFrom
-    from evenreel.training.cost import Cost, RecipeCost
-    from evenreel.training.recipe.recipe import Recipe
-    from evenreel.training.timing import Times
+    from evenreel.training.cost import Cost, RecipeCost, Times
+    from evenreel.training.recipe import Recipe
 
 GALLERY = 10_000
 """Clips of the gallery whose size is told."""
@@ -63,7 +62,7 @@ def cost(
 ) -> None:
     """Say what a recipe's matcher costs: parameters, multiply-adds, bytes of a gallery, seconds an epoch."""
     from evenreel.training.cost import Shape, frames_of, recipe_cost
-    from evenreel.training.recipe.files import find_recipe, load_recipe
+    from evenreel.training.recipe import find_recipe, load_recipe
 
     chosen = load_recipe(find_recipe(recipe), changes or ())
     if measure and inputs.dimension is not None:
@@ -94,13 +93,12 @@ def _dimension(recipe: Recipe) -> int:
 def _measured(recipe: Recipe) -> tuple[Times, int, LearnedFrom]:
     """How long epochs take, D of the features, and what the matcher is fitted to."""
     from evenreel.encoders.towers import usable_device
-    from evenreel.training.data.material import load_material
-    from evenreel.training.specs import learned_from
-    from evenreel.training.timing import measured_times
+    from evenreel.training.cost import measured_times
+    from evenreel.training.material import learned_from, load_material
 
     usable_device(recipe.loop.device, "float32")
     with share_bar("reading the clips") as progress:
-        material = load_material(recipe, progress).material
+        material = load_material(recipe, progress)
     with tempfile.TemporaryDirectory() as folder, share_bar("training a few steps") as progress:
         times = measured_times(recipe, material, Path(folder), progress)
     return times, material.dimension, learned_from(material)
@@ -114,7 +112,7 @@ def _show(recipe: Recipe, found: RecipeCost, times: Times | None) -> None:
     )
     out.print(_costs("one training" if found.whole != found.one else "", found.one))
     if found.whole != found.one:
-        out.print(_costs(f"{found.members} matchers, fused" if found.members > 1 else "with its heads", found.whole))
+        out.print(_costs(f"{found.members} matchers, fused", found.whole))
     out.print(f"Tables of words, roles or places, apart: {found.whole.embeddings:,} numbers.")
     if more := found.whole.training_parameters:
         out.print(f"Only training has {count(more, 'parameter')} more, such as the temperature or decoders.")

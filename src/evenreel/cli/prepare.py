@@ -148,7 +148,7 @@ class _Source:
         from evenreel.adaptation.prepared import SourceSplit
         from evenreel.checkpoint import load_features_for
         from evenreel.corpus import select
-        from evenreel.training.data.pairs import pairs_of
+        from evenreel.training.batches import pairs_of
 
         part = select(self.corpus, split=split)
         loaded = load_features_for(

@@ -1,9 +1,9 @@
 """Fusion of the scores of several systems: a sum of standardised or of plain scores, or of reciprocal ranks.
 
 Standardised scores have the mean over all pairs subtracted and are divided by the deviation, so that systems of
-different scales count alike (`evenreel.debias.fusion` computes these). By ranks, a pair earns 1 / (60 + its rank in the
-system's list of its query), added up over systems (Cormack, Clarke and Büttcher 2009, reciprocal rank fusion): no scale
-is needed, and lists may leave pairs out.
+different scales count alike (`evenreel.debias.frame_length` computes these). By ranks, a pair earns 1 / (60 + its rank
+in the system's list of its query), added up over systems (Cormack, Clarke and Büttcher 2009, reciprocal rank fusion):
+no scale is needed, and lists may leave pairs out.
 
 Blocks are computed when they are read; only ranks for videos' searches are computed at once, and kept.
 
@@ -33,7 +33,7 @@ from evenreel.evaluation.scores import ScoresLike, as_scores
 from evenreel.types import NO_NOTES, ScoreBlocks, ScoreNotes, Shown
 
 if TYPE_CHECKING:
-    from evenreel.debias.fusion import Fusion
+    from evenreel.debias.frame_length import Fusion
 
 
 Way = Literal["standard", "sum", "rank"]
@@ -154,7 +154,7 @@ def fuse(
         check_kind(weight, Real, "one of the weights", remedy)
     weights = tuple(float(weight) for weight in weights)
     _check(named, way, weights, validation, direction)
-    from evenreel.debias.fusion import Fusion, learned_weights, standardisation, uniform_weights
+    from evenreel.debias.frame_length import Fusion, learned_weights, standardisation, uniform_weights
 
     given = _alike(named, finite=way != "rank")
     held_out = None

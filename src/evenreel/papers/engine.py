@@ -41,25 +41,24 @@ from evenreel.papers.workspace import CorpusPart, PartFolders, Workspace, with_s
 from evenreel.progress import Progress, each_part, part_of
 from evenreel.report.figures import Line, Panel, deltas_by_group, sweep
 from evenreel.report.result import ENOUGH, AuditFigure, AuditTable, Cell, Effect
+from evenreel.training.batches import FeatureExamples, TrainingInputs, pairs_of
 from evenreel.training.cost import Shape
-from evenreel.training.data.clip_check import clip_files, readable
-from evenreel.training.data.examples import FeatureExamples, TrainingInputs
-from evenreel.training.data.material import weighted_examples
-from evenreel.training.data.pairs import needs_relevance, pairs_of
-from evenreel.training.data.pixels import load_pixels, pixel_examples
-from evenreel.training.data.splits import CorpusSplits, mirrors_of, parts_of, usable_part, with_other_clips
-from evenreel.training.ensemble.members import train_recipe
-from evenreel.training.ensemble.runs import ALL
-from evenreel.training.ensemble.strata import lengths_of
-from evenreel.training.ensemble.towers import score_weights, tower_member_recipes
-from evenreel.training.ensemble.trimmed import trimmed_corpus
-from evenreel.training.loop.module import RetrievalModule
-from evenreel.training.loop.run import RunHooks, TrainedModel
-from evenreel.training.loop.run_folder import CLIPS_READ, MEMBERS
-from evenreel.training.loop.validation import SelectionMeasure, higher_is_better, tower_features
-from evenreel.training.recipe.recipe import Recipe, uses_of
-from evenreel.training.recipe.sections import MatcherChoice
-from evenreel.training.specs import spec_of
+from evenreel.training.loop import RunHooks, SelectionMeasure, TrainedModel, higher_is_better, tower_features
+from evenreel.training.material import begun_with, spec_of, weighed
+from evenreel.training.members import ALL, score_weights, tower_member_recipes, train_recipe
+from evenreel.training.module import RetrievalModule
+from evenreel.training.pixels import clip_files, load_pixels, pixel_examples, readable
+from evenreel.training.recipe import MatcherChoice, Recipe, uses_of
+from evenreel.training.run_folder import CLIPS_READ, MEMBERS
+from evenreel.training.splits import (
+    CorpusSplits,
+    mirrors_of,
+    needs_relevance,
+    parts_of,
+    trimmed_corpus,
+    usable_part,
+    with_other_clips,
+)
 from evenreel.types import Corpus, ScoreBlocks, Shown
 from evenreel.wording import count
 
@@ -551,19 +550,16 @@ def splits_of(recipe: Recipe, material: Workspace, *, selects: bool = True) -> S
 
 def learning_of(recipe: Recipe, splits: Splits, material: Workspace) -> TrainingInputs:
     """Return the inputs of a training by a recipe on features of its splits (`splits_of`)."""
-    learned, selected, start = splits.learned, splits.selected, material.start
+    learned, selected = splits.learned, splits.selected
     whole = learned if splits.mirrors is None else splits.part  # with the clips that mirror those learned from
     part = replace(whole, corpus=learned.corpus)
-    examples, _ = weighted_examples(recipe, _examples(part, splits.mirrors, relevance=needs_relevance(recipe)))
-    return TrainingInputs(
-        examples,
+    read = TrainingInputs(
+        _examples(part, splits.mirrors, relevance=needs_relevance(recipe)),
         learned.videos.frames.shape[-1],
         None if selected is None else _examples(selected),
-        start={} if start is None else kept_weights(start.matcher),
-        start_spec=None if start is None else start.spec,
-        lengths=lengths_of(whole.corpus, whole.videos.ids),
         weights_hash=material.weights_hash,
     )
+    return begun_with(weighed(recipe, read, whole.corpus), material.start)
 
 
 def _examples(
@@ -691,20 +687,11 @@ def _pixels_of(recipe: Recipe, splits: Splits, run: TrainingRun) -> tuple[Traini
     own = placed(recipe, _folders_of(learned))
     assert own.backbone is not None
     read = load_pixels(own, own.backbone, parts, run.progress, run.clips_read)
-    usable = learned.only(select(learned.corpus, where=pl.col("clip_id").is_in(list(read.learned.pairs.clip_ids))))
-    kept = None if selected is None or read.validation is None else selected.only(read.validation)
+    usable = learned.only(select(learned.corpus, where=pl.col("clip_id").is_in(list(read.examples.pairs.clip_ids))))
+    kept = None if selected is None or read.selected is None else selected.only(read.selected)
     lost = count(len(read.set_aside), "clip")
     told = (f"{lost} to learn from or to select on cannot be read.",) if read.set_aside else ()
-    examples, _ = weighted_examples(recipe, read.learned)
-    learning = TrainingInputs(
-        examples,
-        read.dimension,
-        read.selected,
-        read.towers,
-        source=read.source,
-        lengths=lengths_of(corpus, read.learned.pairs.clip_ids),
-        weights_hash=read.encoder.weights_hash,
-    )
+    learning = weighed(recipe, read, corpus)
     return learning, splits._replace(learned=usable, selected=kept, notices=splits.notices + told)
 
 

@@ -49,8 +49,8 @@ from evenreel.papers.workspace import (
 )
 from evenreel.progress import Progress
 from evenreel.report.words import merge_sentences
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.specs import spec_of
+from evenreel.training.material import spec_of
+from evenreel.training.recipe import Recipe
 from evenreel.types import Corpus, ScoreBlocks, TextFeatures
 
 ZERO_SHOT = "mean_pool"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evenreel.adaptation.titan import AdaptSettings
     from evenreel.papers.workspace import Workspace
     from evenreel.progress import Progress
-    from evenreel.training.recipe.recipe import Recipe
+    from evenreel.training.recipe import Recipe
     from evenreel.types import Corpus
 
 # words ----------------------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def study_recipe(
     Raises:
         RecipeError: the recipe cannot be read or followed.
     """
-    from evenreel.training.recipe.files import find_recipe, load_recipe
+    from evenreel.training.recipe import find_recipe, load_recipe
 
     path = Path(str(files(PACKAGE))) / default if name is None else find_recipe(name)
     return load_recipe(path, changes)

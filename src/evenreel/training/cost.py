@@ -1,14 +1,18 @@
-"""Cost of a recipe's matcher: parameters, multiply-adds and bytes of its two sides (frame-length bias, table 5).
+"""Cost of a recipe's matcher, and of an epoch of its training (frame-length bias, table 5).
 
-Counted on the matcher itself, on captions and clips of a given shape, so that it holds for every matcher and for
-several of them that are fused: an ensemble of M encodes and keeps every clip M times, which its gain has to be set
-beside.
+Parameters, multiply-adds and bytes of both sides are counted on the matcher itself, on captions and clips of a given
+shape, so that it holds for every matcher and for several of them that are fused: an ensemble of M encodes and keeps
+every clip M times, which its gain has to be set beside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -19,14 +23,19 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from evenreel.checkpoint import MatcherSpec
 from evenreel.checkpoint.architecture import build, fitted, module, reads_graphs, reads_windows
-from evenreel.debias.fusion import uniform_weights
+from evenreel.debias.frame_length import uniform_weights
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch
 from evenreel.matchers.matcher import LearnedFrom, Matcher
 from evenreel.media import parse_rule
+from evenreel.progress import Progress
 from evenreel.similarity.tiles import mapped, row_bytes, take_rows, tensors_of
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.specs import spec_of
+from evenreel.training.batches import TrainingInputs
+from evenreel.training.loop import RunHooks
+from evenreel.training.material import spec_of
+from evenreel.training.members import member_runs, train_recipe, whole_run
+from evenreel.training.milestones import plan_of
+from evenreel.training.recipe import Recipe, Records
 from evenreel.types import OnScreen, RoleGraph, RoleNode
 
 VERBS, NOUNS = 4, 6
@@ -38,83 +47,59 @@ UNREAD = "word"
 FRAMES = 20
 """Of a clip in the published table, for recipes whose rule does not say how many."""
 
+WARM_UP_STEPS = 5
+STEPS = 20
+"""Steps whose median is taken as what a step costs."""
+
 _COUNTED = 2
 """Captions and clips that are counted on; more cost as many times as much."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of the batch of captions and clips that costs are counted on.
+    """Sizes of the batch of captions and clips that costs are counted on."""
 
-    Attributes:
-        dimension: length D of the features.
-        batch: number of captions, and of clips.
-        frames: frames per clip.
-        words: words per caption.
-        windows: windows of on-screen text per clip, all with text; only matchers that read windows are given these.
-    """
-
-    dimension: int
-    batch: int = 64
-    frames: int = FRAMES
-    words: int = 30
+    dimension: int  # length D of the features
+    batch: int = 64  # number of captions, and of clips
+    frames: int = FRAMES  # frames per clip
+    words: int = 30  # words per caption
+    # windows of on-screen text per clip, all with text; only matchers that read windows are given these
     windows: int = 12
 
 
 @dataclass(frozen=True)
 class SideCost:
-    """Cost of one side of a matcher, captions or clips: parameters, multiply-adds and bytes to store.
+    """Cost of one side of a matcher, captions or clips: parameters, multiply-adds and bytes to store."""
 
-    Attributes:
-        parameters: number of parameters that the side uses, without embeddings; those used by both sides count in both.
-        multiply_adds: multiply-adds to encode a batch.
-        row_bytes: bytes that are kept of one caption or clip.
-    """
-
+    # number of parameters that the side uses, without embeddings; those used by both sides count in both
     parameters: int
-    multiply_adds: int
-    row_bytes: int
+    multiply_adds: int  # multiply-adds to encode a batch
+    row_bytes: int  # bytes that are kept of one caption or clip
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of a matcher: of encoding captions and clips, and of scoring their pairs.
+    """Cost of a matcher: of encoding captions and clips, and of scoring their pairs."""
 
-    Attributes:
-        captions: cost of encoding captions.
-        videos: cost of encoding clips.
-        pair_parameters: parameters that only scoring uses.
-        pair_multiply_adds: multiply-adds of one more pair of a caption and a clip, both encoded.
-        parameters: parameters that scores depend on, without embeddings, each once.
-        embeddings: numbers in tables of words and roles that scores depend on, which are looked up, not multiplied.
-        training_parameters: parameters that no score depends on, such as those of caption decoders and the temperature.
-    """
-
-    captions: SideCost
-    videos: SideCost
-    pair_parameters: int
-    pair_multiply_adds: int
-    parameters: int
-    embeddings: int
+    captions: SideCost  # cost of encoding captions
+    videos: SideCost  # cost of encoding clips
+    pair_parameters: int  # parameters that only scoring uses
+    pair_multiply_adds: int  # multiply-adds of one more pair of a caption and a clip, both encoded
+    parameters: int  # parameters that scores depend on, without embeddings, each once
+    embeddings: int  # numbers in tables of words and roles that scores depend on, which are looked up, not multiplied
+    # parameters that no score depends on, such as those of caption decoders and the temperature
     training_parameters: int
 
 
 @dataclass(frozen=True)
 class RecipeCost:
-    """Cost of the matcher that a recipe makes, and of each of the matchers fused in it.
+    """Cost of the matcher that a recipe makes, and of each of the matchers fused in it."""
 
-    Attributes:
-        shape: sizes of the batch that costs were counted on.
-        members: number of fused matchers; 1 for one.
-        one: cost of the matcher of one training.
-        whole: cost of all that the recipe makes.
-        words_unread: whether the vocabulary's embeddings are missing from the counts, because no captions were given.
-    """
-
-    shape: Shape
-    members: int
-    one: Cost
-    whole: Cost
+    shape: Shape  # sizes of the batch that costs were counted on
+    members: int  # number of fused matchers; 1 for one
+    one: Cost  # cost of the matcher of one training
+    whole: Cost  # cost of all that the recipe makes
+    # whether the vocabulary's embeddings are missing from the counts, because no captions were given
     words_unread: bool = False
 
 
@@ -125,16 +110,7 @@ def frames_of(recipe: Recipe) -> int:
 
 
 def recipe_cost(recipe: Recipe, shape: Shape, learned: LearnedFrom | None = None) -> RecipeCost:
-    """Count what a recipe's matcher costs; nothing is trained or read.
-
-    Args:
-        recipe: its matcher, adapter and members are counted; the towers of a backbone are not.
-        shape: sizes of the batch of captions and clips.
-        learned: captions that the matcher is fitted to, where it has a vocabulary of its own.
-
-    Raises:
-        UsageError: the matcher cannot take a batch of these sizes.
-    """
+    """Count what a recipe's matcher costs; nothing is trained or read."""
     given = spec_of(recipe)
     spec = fitted(given, learned or LearnedFrom(texts=(UNREAD,) * _words_at_least(given)))
     reads = reads_windows(spec)
@@ -281,3 +257,70 @@ def _videos(shape: Shape, *, windows: bool) -> VideoBatch:
         times_s=torch.arange(shape.frames).expand(frames.shape[:2]).float(),
         on_screen=read if windows else None,
     )
+
+
+# Time of an epoch -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EpochTime:
+    """Duration of one epoch."""
+
+    captions: int  # number of training captions
+    steps: float  # optimiser steps of an epoch; need not be whole where batches are accumulated
+    seconds: float  # duration of an epoch, without evaluation and writing
+
+
+@dataclass(frozen=True)
+class Times:
+    """Durations of an epoch of a recipe's training and of its members."""
+
+    alone: EpochTime  # duration of an epoch of one training on all clips
+    members: tuple[EpochTime, ...]  # duration of an epoch of each member; empty without members
+
+    @property
+    def in_turn_s(self) -> float:
+        """Seconds that an epoch of all members takes when they are trained one after the other."""
+        return sum(one.seconds for one in self.members)
+
+    @property
+    def at_once_s(self) -> float:
+        """Seconds that an epoch of all members takes on as many devices, which is that of the slowest."""
+        return max((one.seconds for one in self.members), default=0.0)
+
+
+def measured_times(
+    recipe: Recipe, material: TrainingInputs, folder: Path, progress: Progress = lambda share: None
+) -> Times:
+    """Measure the duration of an epoch by training for a few steps, as `evenreel train` does."""
+    runs, members = [whole_run(recipe, material)], recipe.members
+    if members is not None:
+        apart = member_runs(recipe, members, material)[0]
+        runs += apart if members.only is None else apart[members.only - 1 : members.only]
+    times = []
+    for number, run in enumerate(runs):
+        times.append(_epoch(run.recipe, run.material, folder / str(number)))
+        progress((number + 1) / len(runs))
+    return Times(times[0], tuple(times[1:]))
+
+
+def _epoch(recipe: Recipe, material: TrainingInputs, folder: Path) -> EpochTime:
+    steps = WARM_UP_STEPS + STEPS
+    short = replace(
+        recipe,
+        loop=replace(recipe.loop, epochs=None, steps=steps),
+        records=Records(every_steps=steps, save_every_steps=steps, tensorboard=False),
+        selection=replace(recipe.selection, every_steps=steps),
+    )
+    moments: list[float] = []
+
+    def watch(step: int, of: int, figures: Mapping[str, float]) -> None:
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        moments.append(time.perf_counter())
+
+    train_recipe(short, material, folder, RunHooks(watch=watch))
+    captions = len(material.examples.pairs)
+    per_epoch = plan_of(recipe, captions // recipe.loop.batch_size).steps_per_epoch
+    step_s = median(after - before for before, after in pairwise(moments[WARM_UP_STEPS - 1 :]))
+    return EpochTime(captions, per_epoch, step_s * per_epoch)

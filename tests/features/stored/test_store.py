@@ -38,9 +38,8 @@ from evenreel.features import (
 )
 from evenreel.features.stored import INDEX, MATRICES, joined, opened
 from evenreel.library.search.rerank import check_encoder
-from evenreel.training.data.material import load_material
-from evenreel.training.recipe.files import recipe_from
-from evenreel.training.recipe.recipe import RecipeError
+from evenreel.training.material import load_material
+from evenreel.training.recipe import RecipeError, recipe_from
 from evenreel.types import Corpus
 from tests.bombs import archive, claiming, endless_zeros
 from tests.features.corpora import corpus_of
@@ -392,7 +391,7 @@ def test_a_recipe_takes_some_streams_and_the_checkpoint_notes_them(corpus: Corpu
     data = {"corpus": str(tmp_path / "corpus"), "features": str(tmp_path / "out"), "validation": "test"}
     recipe = recipe_from({"name": "one", "data": data | {"streams": ["audio"]}, "matcher": {"name": "mean_pool"}})
     loaded = load_material(recipe)
-    assert (loaded.material.dimension, loaded.material.source["streams"]) == (4, "audio")
+    assert (loaded.dimension, loaded.source["streams"]) == (4, "audio")
     note = EncoderNote(loaded.encoder.encoder_id, loaded.encoder.weights_hash, 4)
     about = About(note, Inputs(frames=3, rule=loaded.encoder.rule, streams=("audio",)))
     spec = MatcherSpec("mean_pool")

@@ -34,7 +34,7 @@ from evenreel.papers.bima.tables import (
 from evenreel.papers.engine import each_outcome
 from evenreel.papers.study import Table, Variants
 from evenreel.papers.workspace import CorpusPart
-from evenreel.training.recipe.sections import MatcherChoice
+from evenreel.training.recipe import MatcherChoice
 from tests.papers.class_clips import class_material, quick_settings
 
 HASH = "0" * 64

@@ -18,7 +18,7 @@ from evenreel.checkpoint.architecture import build, fitted
 from evenreel.checkpoint.records import About, EncoderNote
 from evenreel.corpus import select
 from evenreel.corpus.actions import actions_of
-from evenreel.debias.length import Ensemble
+from evenreel.debias.ensemble import Ensemble
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import evaluate, parse_metrics
 from evenreel.evaluation.metrics import EvaluationSettings
@@ -41,13 +41,13 @@ from evenreel.papers.frame_length.tables import (
 from evenreel.papers.study import BASELINE, Variants
 from evenreel.papers.workspace import with_streams
 from evenreel.report.result import AuditResult, AuditTable
-from evenreel.training.data.examples import FeatureExamples, TrainingInputs
-from evenreel.training.ensemble.runs import seeded_runs
-from evenreel.training.ensemble.strata import Stratum
-from evenreel.training.loop.milestones import SelectionProgress
-from evenreel.training.loop.run import RunHooks, TrainedModel
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.specs import learned_from, spec_of
+from evenreel.training.batches import FeatureExamples, TrainingInputs
+from evenreel.training.loop import RunHooks, TrainedModel
+from evenreel.training.material import learned_from, spec_of
+from evenreel.training.members import member_runs
+from evenreel.training.milestones import SelectionProgress
+from evenreel.training.recipe import Recipe
+from evenreel.training.splits import Stratum
 from tests.papers.class_clips import STREAMS, class_material, longer_videos, quick_settings
 
 KINDS = ("verb_classes", "noun_classes")
@@ -173,7 +173,7 @@ def test_seeds_share_no_member(quick: StudySettings, monkeypatch: pytest.MonkeyP
     def told(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks) -> TrainedModel:
         if folder.parent.name == "ensemble":
             assert recipe.members is not None
-            taken.append({one.recipe.loop.seed for one in seeded_runs(recipe, recipe.members, material)})
+            taken.append({one.recipe.loop.seed for one in member_runs(recipe, recipe.members, material)[0]})
         return untrained(recipe, material, folder, outside)
 
     monkeypatch.setattr("evenreel.papers.engine.train_recipe", told)
@@ -312,8 +312,8 @@ def test_suspected_captions_are_ranked_again(quick: StudySettings, monkeypatch: 
 
 
 def test_what_strata_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenreel.training.timing.STEPS", 2)
-    monkeypatch.setattr("evenreel.training.timing.WARM_UP_STEPS", 1)
+    monkeypatch.setattr("evenreel.training.cost.STEPS", 2)
+    monkeypatch.setattr("evenreel.training.cost.WARM_UP_STEPS", 1)
     found = run_study("length/t5", class_material(), quick_settings())
     cost = rows_of(found.tables[0])
     assert {name: row[-1] for name, row in cost.items()} == {BASELINE: 1, ENSEMBLE: 2, BACKDOOR: 2}

@@ -19,7 +19,7 @@ from evenreel.papers import STUDIES, StudySettings, Workspace, run_study
 from evenreel.papers.engine import BOTH, ends_of, figures_of
 from evenreel.papers.study import Table, Variants, named
 from evenreel.papers.tcd.tables import BASES, with_windows
-from evenreel.training.recipe.sections import MatcherChoice
+from evenreel.training.recipe import MatcherChoice
 from evenreel.types import Scores
 from tests.papers.class_clips import longer_videos
 from tests.papers.signs import TEST, TRAIN, quick_settings, sign_material, with_words

@@ -34,7 +34,7 @@ from evenreel.language import load_tagger
 from evenreel.provenance import Provenance
 from evenreel.report.page import Page, render, write_page
 from evenreel.report.result import figure_words
-from evenreel.training.recipe.files import settings_text
+from evenreel.training.recipe import settings_text
 from evenreel.types import Encoder, OnScreen, ScoreNotes, VideoFeatures
 from evenreel.wording import count
 

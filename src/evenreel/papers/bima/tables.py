@@ -28,7 +28,7 @@ from evenreel.papers.study import (
 if TYPE_CHECKING:
     from evenreel.matchers.bima import BimaSettings
     from evenreel.papers.workspace import Workspace
-    from evenreel.training.recipe.recipe import Recipe
+    from evenreel.training.recipe import Recipe
 
 WHOLE, CLIP4CLIP = "bima", "mean_pool"
 """The matcher, and CLIP4Clip without parameters (arXiv 2104.08860, section 3.3), beside which table 3 puts it."""

@@ -15,9 +15,8 @@ from evenreel.papers.study import BASELINE, StudySettings, paragraphs
 from evenreel.papers.workspace import Workspace
 from evenreel.progress import Progress, part_of
 from evenreel.report.result import AuditTable, Cell
-from evenreel.training.cost import recipe_cost
-from evenreel.training.specs import learned_from
-from evenreel.training.timing import measured_times
+from evenreel.training.cost import measured_times, recipe_cost
+from evenreel.training.material import learned_from
 
 IN_TURN = "strata in sequence"
 _EPOCH, _BESIDE = "seconds an epoch", "% beside one training"

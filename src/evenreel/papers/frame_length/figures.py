@@ -42,7 +42,7 @@ from evenreel.audits.length_charts import (
 from evenreel.audits.settings import AuditSettings
 from evenreel.corpus import select
 from evenreel.corpus.actions import Actions, action_names, actions_of
-from evenreel.debias.trimming import trim_class
+from evenreel.debias.frame_length import trim_class
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.ranking import CheckedScores
 from evenreel.papers.engine import (

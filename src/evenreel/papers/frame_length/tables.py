@@ -33,8 +33,7 @@ from evenreel.papers.study import (
 
 if TYPE_CHECKING:
     from evenreel.papers.workspace import Workspace
-    from evenreel.training.recipe.recipe import Recipe
-    from evenreel.training.recipe.sections import Members
+    from evenreel.training.recipe import Members, Recipe
 
 RMV_RAND, RMV_ALL, ENSEMBLE, BACKDOOR = "RmvRand", "RmvAll", "ensemble", "backdoor"
 TUNED, STRATA, RANDOM, ALL_STEPS = "fine-tuned strata", "strata by length", "strata at random", ", all steps each"
@@ -68,7 +67,7 @@ def trimmed(recipe: Recipe, rule: Literal["all", "random"]) -> Recipe:
 
     The recipe's own settings of trimming are kept; without any it is the preset near the published count.
     """
-    from evenreel.training.recipe.sections import Trim
+    from evenreel.training.recipe import Trim
 
     return replace(recipe, trim=replace(recipe.trim or Trim(), rule=rule), members=None)
 
@@ -87,7 +86,7 @@ def backdoor(recipe: Recipe) -> Recipe:
 
 def ensemble(recipe: Recipe) -> Recipe:
     """Return the recipe of an ensemble: as many members as the backdoor adjustment has, each trained on all clips."""
-    from evenreel.training.recipe.sections import Members
+    from evenreel.training.recipe import Members
 
     chosen = _members(recipe)
     members = Members(by="seed", count=chosen.count, fusion="uniform", standardise=chosen.standardise)
@@ -109,7 +108,7 @@ def mined(recipe: Recipe, mining: str) -> Recipe:
 
 def _members(recipe: Recipe) -> Members:
     """How the recipe divides clips; what would make it another row of the table is not of the backdoor adjustment."""
-    from evenreel.training.recipe.sections import Members
+    from evenreel.training.recipe import Members
 
     members = recipe.members or Members()
     if members.by != "length":

@@ -56,7 +56,7 @@ from evenreel.papers.workspace import Model, Workspace, groups_in
 from evenreel.progress import Progress, each_part
 from evenreel.report.figures import Line, Panel, deltas_by_group, share_sweep, similarity_histogram
 from evenreel.report.result import AuditFigure, AuditTable, Effect, interval_cells, interval_columns
-from evenreel.training.recipe.recipe import Recipe
+from evenreel.training.recipe import Recipe
 from evenreel.types import Corpus, ScoreBlocks, VideoFeatures
 
 if TYPE_CHECKING:

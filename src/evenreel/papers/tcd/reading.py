@@ -56,11 +56,10 @@ from evenreel.papers.workspace import ClipText, CorpusPart, Looking, Model, Work
 from evenreel.progress import Progress
 from evenreel.report.result import AuditFigure, AuditTable, Cell
 from evenreel.similarity.tiles import evaluating, move
-from evenreel.training.cost import Cost, Shape, recipe_cost
-from evenreel.training.data.examples import TrainingInputs
-from evenreel.training.recipe.recipe import Recipe
-from evenreel.training.specs import learned_from, spec_of
-from evenreel.training.timing import measured_times
+from evenreel.training.batches import TrainingInputs
+from evenreel.training.cost import Cost, Shape, measured_times, recipe_cost
+from evenreel.training.material import learned_from, spec_of
+from evenreel.training.recipe import Recipe
 from evenreel.types import ScoreBlocks
 
 if TYPE_CHECKING:

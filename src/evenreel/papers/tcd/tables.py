@@ -27,7 +27,7 @@ from evenreel.papers.study import (
 
 if TYPE_CHECKING:
     from evenreel.papers.workspace import CorpusPart, Workspace
-    from evenreel.training.recipe.recipe import Recipe
+    from evenreel.training.recipe import Recipe
 
 WHOLE = "tcd"
 BASES = ("mean_pool", "x_clip", "x_pool", "t_mass")

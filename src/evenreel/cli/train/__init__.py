@@ -1,1 +1,0 @@
-"""`evenreel train`: a recipe in, a run folder out."""

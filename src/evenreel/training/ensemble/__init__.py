@@ -1,1 +1,0 @@
-"""Ensembles: several training runs (members) that become one matcher, their training clips, and weights of scores."""

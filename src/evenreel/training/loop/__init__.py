@@ -1,1 +1,0 @@
-"""One training run: `run.train` builds the module, Lightning steps it, `milestones` evaluates and saves."""
