@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from evenreel.report.words import page_paragraph, page_text
+from evenreel.report.paragraphs import page_paragraph, page_text
 
 PACKAGE = "evenreel.papers"
 
