@@ -124,7 +124,7 @@ class CounterfactualSettings:
             these.
         parts: parts of speech of such words, `noun`, `verb`, `adjective`; the paper uses all three.
         mask: how the word is masked: `removed`; `masked` by a word without content, see
-            `evenreel.language.masking.generic`; or `replaced` by a rarer word of the same form, drawn from those of all
+            `evenreel.language.wording.generic`; or `replaced` by a rarer word of the same form, drawn from those of all
             queries.
         seed: seed of the draw of these words.
 
@@ -457,7 +457,7 @@ def counterfactuals(
         matches: (Q,) index of the clip that each query ranks first; -1 for none.
         settings: which words are over-attended, and what replaces them.
 
-    >>> from evenreel.language.pattern import PatternTagger
+    >>> from evenreel.language.taggers import PatternTagger
     >>> texts = ["a brown dog runs", "two dogs sleep", "a dog"]
     >>> tagged = PatternTagger().tag(texts)
     >>> made = counterfactuals(texts, tagged, np.array([7, 7, 7]), CounterfactualSettings(beta=2))

@@ -30,10 +30,10 @@ from evenreel.evaluation.intervals import Interval, percentile_ends, resampled_w
 from evenreel.evaluation.metrics import parse_metrics
 from evenreel.features.scene_elements import EmbeddedDictionary, TopElements
 from evenreel.language.scene_elements import Elements, SceneDictionary, plain_activity, plain_entity
-from evenreel.papers.ghost.p_vector import EmbeddingTable, VectorScores
 from evenreel.progress import Progress
 from evenreel.report.figures import COLOURS, MOST_POINTS, lorenz, panels, wrapped
 from evenreel.report.result import ENOUGH, AuditFigure, AuditResult, AuditTable, Cell, Effect, Row, figure_words
+from evenreel.similarity.vectors import EmbeddingTable, VectorScores
 from evenreel.types import Corpus, FloatArray
 
 if TYPE_CHECKING:

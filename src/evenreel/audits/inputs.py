@@ -18,7 +18,8 @@ from evenreel.errors import CorpusError
 from evenreel.evaluation.intervals import AUTO, clusters_of, numbered
 from evenreel.evaluation.ranking import CheckedScores
 from evenreel.evaluation.scores import ScoresLike, as_scores
-from evenreel.report.words import page_paragraph, uses_sentence
+from evenreel.report.paragraphs import page_paragraph
+from evenreel.report.words import uses_sentence
 from evenreel.types import Corpus, ScoreBlocks
 
 

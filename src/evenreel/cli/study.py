@@ -14,7 +14,6 @@ from typer.core import TyperCommand
 
 from evenreel.cli import EXIT_SET_ASIDE
 from evenreel.cli.app import TableGroup, command_of
-from evenreel.cli.evaluate.command import check_place
 from evenreel.cli.options import JsonOption, from_settings
 from evenreel.config import OptionForm
 from evenreel.errors import UsageError
@@ -226,6 +225,7 @@ class _Call:
 
 def _make(call: _Call, sources: Sources, settings: StudySettings, choice: RecipeChoice, as_json: bool) -> None:
     """Read what a study works on, make it, write it down and show it."""
+    from evenreel.cli.evaluate.command import check_place
     from evenreel.cli.progress import share_bar
     from evenreel.files import write_durably
     from evenreel.papers import run_study

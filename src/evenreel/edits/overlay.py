@@ -102,7 +102,7 @@ def _by_split(corpus: Corpus) -> dict[str, list[str]]:
 # Overlay of misleading words on clips: a banner with another clip's words, or with random letters as a control.
 #
 # Words that are put on a picture mislead models (Goh et al. 2021, Multimodal neurons in artificial neural
-# networks); `evenreel.audits.edits.overlay` says how far.
+# networks); `evenreel.audits.overlay` says how far.
 
 MOST_LETTERS = 90
 """Of the words that are lent; what is beyond is left out, at the end of a word where one ends before."""
@@ -400,7 +400,7 @@ def _on_screen(corpus: Corpus, texts: pl.DataFrame | None) -> dict[str, list[str
 # Voice-over of misleading words on clips: a voice says what describes another clip, or syllables as a control.
 #
 # What is said in a clip misleads a search by speech as words on a picture mislead one that reads;
-# `evenreel.audits.edits.overlay` says how far.
+# `evenreel.audits.overlay` says how far.
 
 VOICEOVER_MOST_LETTERS = 300
 """Of the words that are lent, about twenty seconds; what is beyond is left out."""

@@ -21,8 +21,6 @@ import numpy as np
 
 from evenreel.config import MOST_BITS, check_settings, number, whole
 from evenreel.errors import FeaturesError
-from evenreel.features.load import Sentences
-from evenreel.features.stored import StoredClips
 from evenreel.features.windows import EMPTY, MOMENT_S, Fits, Sampled, WindowText, where_empty, windows_of, written
 from evenreel.progress import Progress
 from evenreel.types import Encoder, OnScreen, TextTrack, VideoFeatures
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from evenreel.features.load import FoundClips
     from evenreel.features.manifest import FeatureSet
     from evenreel.features.shards import Shard
+    from evenreel.features.stored import StoredClips
 
 Unit = Literal["word", "window", "clip"]
 Splits = Literal["all", "evaluated"]
@@ -141,6 +140,9 @@ def with_changed_words(
     """
     if changes.changes_nothing:
         return videos
+    from evenreel.features.load import Sentences
+    from evenreel.features.stored import StoredClips
+
     if isinstance(found, StoredClips) or found.made.windows is None:
         raise FeaturesError(
             f"The features in {found.folder} have no on-screen text to change; run `evenreel features` without "

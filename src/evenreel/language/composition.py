@@ -217,7 +217,7 @@ class _Being:
 def swapped_roles(caption: Caption) -> str | None:
     """Exchange the being that acts and the one that it acts on; None where a caption has no such two.
 
-    >>> from evenreel.language.pattern import PatternTagger
+    >>> from evenreel.language.taggers import PatternTagger
     >>> text = "A dog chases the small cat."
     >>> swapped_roles(Caption(text, PatternTagger().tag([text])[0]))
     'The small cat chases a dog.'
@@ -269,7 +269,7 @@ _OF_THINGS = frozenset({"newness", "length"})
 def swapped_attributes(caption: Caption, random: np.random.Generator) -> str | None:
     """Exchange two attributes of one kind, or give the only one another value of its kind; None where there is none.
 
-    >>> from evenreel.language.pattern import PatternTagger
+    >>> from evenreel.language.taggers import PatternTagger
     >>> def swapped(text):
     ...     return swapped_attributes(Caption(text, PatternTagger().tag([text])[0]), np.random.default_rng(0))
     >>> swapped("a red ball lies on an orange box"), swapped("An old man walks")
@@ -325,7 +325,7 @@ _OF_A_THING = frozenset({"above", "below", "behind", "inside", "outside", "onto"
 def swapped_relation(caption: Caption) -> str | None:
     """Turn the first relation of a caption that has an opposite into it; None where there is none.
 
-    >>> from evenreel.language.pattern import PatternTagger
+    >>> from evenreel.language.taggers import PatternTagger
     >>> def swapped(text):
     ...     return swapped_relation(Caption(text, PatternTagger().tag([text])[0]))
     >>> swapped("A cat jumps into a box."), swapped("he picks up the ball on the left"), swapped("she has left")
@@ -433,7 +433,7 @@ def answer(name: str, shown: str, absent: str) -> str:
 def shown_thing(tokens: Tagged) -> str | None:
     """Return the first thing that a tagged caption names behind `a` or `an`, before any word that denies.
 
-    >>> from evenreel.language.pattern import PatternTagger
+    >>> from evenreel.language.taggers import PatternTagger
     >>> tagger = PatternTagger()
     >>> [shown_thing(tokens) for tokens in tagger.tag(["the man holds a red ball", "two men without a hat"])]
     ['ball', None]

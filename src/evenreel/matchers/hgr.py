@@ -433,7 +433,7 @@ class Hgr(nn.Module):
         if text.graphs is None:
             raise UsageError(
                 "The matcher hgr reads captions as role graphs, and these have none; make them with "
-                "evenreel.features.graphs.with_graphs."
+                "evenreel.features.load.with_graphs."
             )
         captions = graph_tensors(text.graphs, self._numbers, self.settings)
         state: PhraseTexts = self.texts(captions.on(self.texts.words.weight.device))

@@ -332,7 +332,7 @@ def _check_read(matcher: Matcher, texts: TextFeatures | TextBatch) -> None:
     if matcher.limits.graphs and texts.graphs is None:
         raise UsageError(
             "This matcher reads the role graphs of captions, and these have none; add them with "
-            "evenreel.features.graphs.with_graphs."
+            "evenreel.features.load.with_graphs."
         )
     if not matcher.limits.graphs and texts.words.shape[-1] == 0:
         raise UsageError(

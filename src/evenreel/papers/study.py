@@ -18,7 +18,7 @@ from evenreel.config import OptionForm
 from evenreel.edits.settings import OrderStage
 from evenreel.errors import UsageError
 from evenreel.features.settings import Words
-from evenreel.report.words import page_paragraph, page_text
+from evenreel.report.paragraphs import page_paragraph, page_text
 
 if TYPE_CHECKING:
     from evenreel.adaptation.titan import AdaptSettings
@@ -158,7 +158,7 @@ def study_recipe(
 
     Args:
         name: a recipe, a file of the user's own or one that comes along; None for the default.
-        changes: settings in place of its own, as `evenreel.training.recipe.files.load_recipe` takes them.
+        changes: settings in place of its own, as `evenreel.training.recipe.load_recipe` takes them.
         default: a file of `evenreel.papers`.
 
     Raises:

@@ -39,7 +39,7 @@ def overlaid(plan: PlantedCorpus, edit: str) -> tuple[PlantedClip, ...]:
 
     Args:
         plan: planned corpus of `scene_text`, with captions that name a word.
-        edit: name of the edit, one of `evenreel.corpus.distractors.OVERLAYS`.
+        edit: name of the edit, one of `evenreel.corpus.counterparts.OVERLAYS`.
     """
     clips, distractors = plan.split("test"), overlay_distractors(plan)
     random = np.random.default_rng([plan.seed, _SIGNS, 1])

@@ -1,10 +1,8 @@
-"""Figures of an evaluation in words, the same on a page and in a terminal, and paragraphs of prose for readers."""
+"""Figures of an evaluation in words, the same on a page and in a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
-from importlib.resources import files
 
 from evenreel.evaluation.comparison import Difference
 from evenreel.evaluation.intervals import Interval
@@ -188,27 +186,3 @@ def _systems(names: list[str], count: int) -> str:
 def uses_sentence(uses: tuple[str, ...]) -> str:
     """Return a notice on scores that use anything beside caption and video, such as other queries."""
     return f"These scores use {' and '.join(uses)}: they are not to be compared with scores that do not."
-
-
-# Paragraphs: Markdown pages in the folder `words` of a package, a paragraph below each heading, values in braces.
-
-
-@cache
-def page_text(package: str, page: str) -> str:
-    """Read a page of a package's folder `words`, by its name without the ending."""
-    return (files(package) / "words" / f"{page}.md").read_text(encoding="utf-8")
-
-
-@cache
-def _sections(package: str, page: str) -> dict[str, str]:
-    sections = (section.partition("\n") for section in page_text(package, page).split("\n## ")[1:])
-    return {heading: " ".join(body.split()) for heading, _, body in sections}
-
-
-def page_paragraph(package: str, page: str, heading: str, **values: object) -> str:
-    """Read the paragraph below a heading, as one line.
-
-    >>> page_paragraph("evenreel.audits", "hubness", "By chance", draws=100)[82:141]
-    'shown of clips at random; the mean over 100 such rankings. '
-    """
-    return _sections(package, page)[heading].format(**values)

@@ -31,7 +31,7 @@ MOST_LETTERS = 200
 """Of a recipe's name."""
 LARGEST = 2**63
 _PRESET, _BASED_ON = "preset", "based_on"
-_PRESETS: dict[Any, str] = {SourceDebias: "evenreel.debias.source.contrast"}
+_PRESETS: dict[Any, str] = {SourceDebias: "evenreel.debias.source"}
 """The modules whose `PRESETS` a table may start from: `preset: NAME`, and beside it what differs."""
 
 Settings = TypeVar("Settings")
@@ -271,7 +271,7 @@ class Recipe(Shown):
             begins; null for fresh ones. Its encoder is the one whose features are used: where its towers were trained
             too, `backbone.model` names the folder `encoder` of the checkpoint.
         debias: train against a preference for generated clips or for real ones, on clips that mirror each other: a
-            table of settings, or `preset` with one of `evenreel.debias.source.contrast.PRESETS` and what differs from
+            table of settings, or `preset` with one of `evenreel.debias.source.PRESETS` and what differs from
             it; null for none.
         trim: training clips that are left out for their length: a table of settings, or `preset` with one of
             `evenreel.debias.frame_length.PRESETS` and what differs from it; null for none.

@@ -17,7 +17,6 @@ from evenreel.matchers.scoring import matcher_scores
 from evenreel.papers.ghost.p_vector import (
     PRESETS,
     Alike,
-    EmbeddingTable,
     PVector,
     alike,
     caption_vectors,
@@ -28,6 +27,7 @@ from evenreel.papers.ghost.p_vector import (
     shifted_scores,
     video_vectors,
 )
+from evenreel.similarity.vectors import EmbeddingTable
 from evenreel.types import Corpus, ScoreBlocks
 from tests.matchers.examples import captions, small, text_features, trained, video_features, videos
 

@@ -13,14 +13,13 @@ import typer
 from evenreel.cli.options import MOST, JsonOption, from_settings
 from evenreel.cli.progress import share_bar
 from evenreel.errors import OutputError, UsageError
-from evenreel.evaluation.metrics import RescoringSettings
 from evenreel.progress import Progress
 from evenreel.provenance import provenance_of
 
 if TYPE_CHECKING:
     from evenreel.evaluation import Evaluation, RelevanceLike, RelevanceName
     from evenreel.evaluation.answers import Judgements, Truth
-    from evenreel.evaluation.metrics import Direction, EvaluationSettings
+    from evenreel.evaluation.metrics import Direction, EvaluationSettings, RescoringSettings
     from evenreel.evaluation.moments import MomentEvaluation, MomentPredictions, MomentSettings, MomentTruth
     from evenreel.evaluation.rescoring import Bank, Rescoring
     from evenreel.types import Corpus, ScoreBlocks, Scores
@@ -155,6 +154,12 @@ def write_ranked(
         write_qrels(judged, scores.caption_ids, scores.video_ids, files.save_qrels, direction=direction)
 
 
+def _rescoring() -> RescoringSettings:
+    from evenreel.evaluation.metrics import RescoringSettings  # a --help reads no settings of others
+
+    return RescoringSettings()
+
+
 @dataclass(frozen=True)
 class Correction:
     """A correction of all scores before they are measured.
@@ -172,7 +177,7 @@ class Correction:
     bank: Path | None = None
     video_bank: Path | None = None
     bank_pairs: Path | None = None
-    settings: RescoringSettings = field(default_factory=RescoringSettings)
+    settings: RescoringSettings = field(default_factory=_rescoring)
 
     @property
     def banks(self) -> list[Path]:
@@ -437,7 +442,9 @@ class MeasureChoice:
 def evaluate(
     systems: ScoredSystems = from_settings(ScoredSystems),
     choice: MeasureChoice = from_settings(MeasureChoice),
-    correction: Correction = from_settings(Correction, settings=from_settings(RescoringSettings, panel=TUNING)),
+    correction: Correction = from_settings(
+        Correction, settings=from_settings("evenreel.evaluation.metrics:RescoringSettings", panel=TUNING)
+    ),
     settings: EvaluationSettings = from_settings(
         "evenreel.evaluation:EvaluationSettings",
         leave_out=("metrics", "directions", "band_bytes", "threads"),

@@ -368,7 +368,7 @@ class CaptionReading:
 
 @dataclass(frozen=True)
 class SourceLevelling:
-    """Held-out split by which scores of generated clips are lowered (`evenreel.debias.source.level`).
+    """Held-out split by which scores of generated clips are lowered (`evenreel.debias.source`).
 
     Attributes:
         level_sources: held-out split, such as val: score the clips of each generator lower by as much as its right

@@ -60,7 +60,8 @@ from evenreel.papers.workspace import CorpusPart, Workspace, one_group
 from evenreel.progress import Progress
 from evenreel.report.figures import deltas_by_group, vector_map
 from evenreel.report.result import AuditFigure, AuditTable, Effect, Row, interval_cells, interval_columns
-from evenreel.types import NO_NOTES, Corpus, ScoreBlocks, ScoreNotes, TextFeatures, VideoFeatures
+from evenreel.similarity.vectors import EmbeddingTable, VectorScores
+from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, TextFeatures, VideoFeatures
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -104,62 +105,6 @@ PRESETS: Mapping[str, PVector] = MappingProxyType(
     {"paper": PVector("real", 1), "release": PVector("generated", -1)},
 )
 """The paper's formula, and what its released code does."""
-
-
-@dataclass(frozen=True, eq=False)
-class EmbeddingTable:
-    """Vectors of captions or videos, one for each id.
-
-    Attributes:
-        ids: N ids of captions or videos.
-        values: (N, D), a vector a row.
-    """
-
-    ids: Sequence[str]
-    values: Array
-
-    def of(self, ids: Sequence[str]) -> EmbeddingTable:
-        """Select the vectors of some ids, in the order of these.
-
-        Raises:
-            UsageError: an id is not in the table.
-        """
-        places = {name: row for row, name in enumerate(self.ids)}
-        if missing := [name for name in ids if name not in places]:
-            raise UsageError(
-                f"{len(missing):,} of {len(ids):,} clips have no vector ({missing[0]!r} for one); encode all of them, "
-                "or leave out their counterparts too."
-            )
-        return EmbeddingTable(tuple(ids), self.values[[places[name] for name in ids]])
-
-
-@dataclass(frozen=True, eq=False)
-class VectorScores:
-    """Scores (Q, V) that are dot products of caption and video vectors; implements `ScoreBlocks`.
-
-    Attributes:
-        captions: vectors of Q captions.
-        videos: vectors of V videos.
-        about: notes on what the scores use.
-    """
-
-    captions: EmbeddingTable
-    videos: EmbeddingTable
-    about: ScoreNotes = NO_NOTES
-
-    @property
-    def caption_ids(self) -> Sequence[str]:
-        """Ids of the rows (captions)."""
-        return self.captions.ids
-
-    @property
-    def video_ids(self) -> Sequence[str]:
-        """Ids of the columns (videos)."""
-        return self.videos.ids
-
-    def block(self, captions: slice, videos: slice) -> Array:
-        """Compute the scores (q, v) of some captions and videos."""
-        return np.asarray(self.captions.values[captions] @ self.videos.values[videos].T)
 
 
 def video_vectors(matcher: Matcher, features: VideoFeatures) -> EmbeddingTable:
