@@ -88,7 +88,7 @@ WRAPPERS: Mapping[str, Callable[[Scores], ScoreBlocks]] = {
 """What makes scores of others' scores, by its class or by what it does."""
 
 SOURCES = {
-    "Scores", "ScoreBlocks", "ListedScores", "MatcherScores", "BestFrames", "Bm25Scores", "VectorScores", "_Cosines",
+    "Scores", "ScoreBlocks", "ListedScores", "MatcherScores", "BestFrames", "Bm25Scores", "VectorScores",
 }  # fmt: skip
 """Classes that wrap no scores, and the protocol."""
 

@@ -37,6 +37,7 @@ OPEN_ENDED = re.compile(
 FEW = {
     "Scene", "PlantedClip", "SoundBlock", "Marked", "Utterance", "TextTrack", "Occurrence", "Frame", "AuditInputs",
     "Snapshot", "TextEmbedding", "VideoInfo", "RecordedMetric", "Filter", "Word", "RoleGraph", "Audit",
+    "Sources", "Study",
 }  # fmt: skip
 """Records that stand in lists, or are given and not returned: one line each."""
 

@@ -24,7 +24,7 @@ from evenreel.errors import DownloadError, DownloadTrouble, EvenreelError, Usage
 TORCH = "torch"
 BROUGHT = {
     "measure": ("plotly", "polars", "scipy", "textblob"),
-    TORCH: ("google", "onnx", "sentencepiece", "torch", "transformers"),
+    TORCH: ("google", "jinja2", "onnx", "sentencepiece", "torch", "transformers"),
     "train": ("lightning", "sklearn", "tensorboardX", "threadpoolctl", "torchmetrics"),
     "open-clip": ("open_clip", "timm"),
     "vectors-benchmark": ("faiss", "turbovec", "usearch"),

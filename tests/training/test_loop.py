@@ -543,7 +543,7 @@ def test_the_habit_is_found_before_the_first_step_and_taken_out_of_words_and_sen
     assert isinstance(matcher, WithoutHabits) and trained.spec.name == "without_habits"
     assert trained.spec.wrapped[0].name == "adapted"
     text = text_batch(learned.text_features, np.arange(8))
-    cleared, along = matcher.cleared(text), torch.from_numpy(habit).float()
+    cleared, along = matcher.adapt_text(text), torch.from_numpy(habit).float()
     for before, after in ((text.sentence, cleared.sentence), (text.words, cleared.words)):
         assert (after @ along).abs().mean() < 0.1 * (before.float() @ along).abs().mean()
     assert torch.allclose(cleared.sentence.norm(dim=-1), torch.ones(8), atol=1e-5)

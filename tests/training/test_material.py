@@ -15,7 +15,7 @@ import yaml
 from torch import Tensor
 
 from evenreel.checkpoint import MatcherSpec, load_features_for, load_matcher
-from evenreel.cli.train import inputs_of, train
+from evenreel.cli.train import inputs_of
 from evenreel.corpus import class_relevance, load_corpus, make_corpus, save_corpus, select
 from evenreel.debias.backgrounds import estimated_backgrounds
 from evenreel.debias.habits import WithoutHabits
@@ -31,7 +31,7 @@ from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.training import Recipe
 from evenreel.training.batches import Batches, Draw, FeatureExamples, Order, TrainingBatch, TrainingInputs, pairs_of
-from evenreel.training.loop import RunHooks
+from evenreel.training.loop import RunHooks, train
 from evenreel.training.material import (
     drawn_alike,
     fitted_spec,

@@ -23,7 +23,7 @@ from torch import Tensor
 from typer.testing import CliRunner
 
 from evenreel.cli.app import app
-from evenreel.cli.train import inputs_of, train
+from evenreel.cli.train import inputs_of
 from evenreel.corpus import load_corpus, save_texts, select
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
@@ -37,7 +37,7 @@ from evenreel.matchers import build_matcher
 from evenreel.media.sampling import Part
 from evenreel.training import pixels
 from evenreel.training.batches import Draw, FeatureExamples, Order, TrainingInputs, WindowTokens, pairs_of
-from evenreel.training.loop import RunHooks
+from evenreel.training.loop import RunHooks, train
 from evenreel.training.material import load_material
 from evenreel.training.module import RetrievalModule
 from evenreel.training.pixels import ClipVideo, PixelExamples, augmented, crop_box, read_frames, readable

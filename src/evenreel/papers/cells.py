@@ -15,6 +15,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from evenreel.media.workers import safe_path
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -91,7 +93,7 @@ def in_processes(jobs: Sequence[tuple[Any, ...]], work: Callable[..., Made], pro
         processes: calls at a time.
     """
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # numpy's; worlds differ in rounding
-    with ProcessPoolExecutor(processes, get_context("spawn"), _one_thread) as pool:
+    with safe_path(), ProcessPoolExecutor(processes, get_context("spawn"), _one_thread) as pool:
         for job in as_completed([pool.submit(work, *own) for own in jobs]):
             yield job.result()
 

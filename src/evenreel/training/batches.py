@@ -29,7 +29,7 @@ from evenreel.encoders.trainable import TokenIds, shortened
 from evenreel.errors import CorpusError, EvenreelError
 from evenreel.matchers.batches import TextBatch, VideoBatch, text_batch, video_batch
 from evenreel.media.workers import safe_path
-from evenreel.types import Corpus, RoleGraph, TextFeatures, VideoFeatures
+from evenreel.types import Corpus, RoleGraph, Shown, TextFeatures, VideoFeatures
 
 if TYPE_CHECKING:
     from evenreel.checkpoint import MatcherSpec
@@ -68,7 +68,7 @@ def mirror_rows(clip_ids: Sequence[str], mirrors: Mapping[str, str]) -> Mirrors:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class Pairs(Shown):
     """P captions, each with its clip, as rows of a table of captions and one of clips."""
 
     caption_ids: tuple[str, ...]  # ids of all captions of the table
@@ -327,7 +327,7 @@ class FeatureExamples:
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingInputs:
+class TrainingInputs(Shown):
     """Data of a training run: examples to train on and to select on, with initial towers and weights."""
 
     examples: TrainingExamples  # examples of the training split

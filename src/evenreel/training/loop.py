@@ -62,7 +62,7 @@ from evenreel.training.pixels import PixelExamples
 from evenreel.training.recipe import Recipe, Selection
 from evenreel.training.run_folder import LAST, METRICS, TENSORBOARD, Facts, MetricsFile, held, read_weights, remember
 from evenreel.training.splits import Stratum
-from evenreel.types import Corpus, OnScreen, ScoreBlocks, TextFeatures, VideoFeatures
+from evenreel.types import Corpus, OnScreen, ScoreBlocks, Shown, TextFeatures, VideoFeatures
 
 PAIRS_A_BATCH = 1_024
 """Training pairs that are looked at together where parts of a matcher are fitted to all of them."""
@@ -77,7 +77,7 @@ Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedModel:
+class TrainedModel(Shown):
     """Result of a training run."""
 
     matcher: Matcher  # the model with the best weights, or the last ones where nothing was selected on
