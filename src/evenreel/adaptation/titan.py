@@ -297,14 +297,15 @@ def load_settings(name: str | Path = "safe", changes: Sequence[str] = ()) -> Ada
     """Load settings of adaptation from a YAML file, or those of the package by name.
 
     Args:
-        name: a path, or a name such as `titan/offline`.
+        name: a path, or a name such as `titan/offline`; the file may be `based_on` another, as recipes are.
         changes: settings that replace those of the file, each `place=value` with the value in YAML, for example
             `matching.alpha=0.5`.
 
     >>> load_settings("titan/naive", ["lr=0.001"]).matching.match
     'one_way'
     """
-    values = read_changed(named_file(name, shipped_settings(), "file of settings"), changes, "file of settings")
+    what, shipped = "file of settings", shipped_settings()
+    values = read_changed(named_file(name, shipped, what), changes, what, shipped)
     try:
         return read_settings(AdaptSettings, values)
     except RecipeError as error:
