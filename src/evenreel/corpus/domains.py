@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from evenreel.corpus.folder import load_corpus, save_corpus
-from evenreel.corpus.formats.captions import FULL
-from evenreel.corpus.formats.captions import TGIF_OFFICIAL as OFFICIAL
+from evenreel.corpus.formats.captions import FULL, TGIF_OFFICIAL
 from evenreel.corpus.imported import Notice, some
 from evenreel.corpus.on_screen import load_texts, save_texts
 from evenreel.corpus.summary import SplitCounts, split_counts
@@ -38,7 +37,12 @@ WITHIN = "subdomain"
 """Column that keeps what `domain` was in each corpus."""
 
 PUBLISHED: Mapping[str, Mapping[str, int]] = {
-    "video2gif": {"train": FULL["train"], "val": FULL["val"], TEST: OFFICIAL["test"], TARGET_VAL: OFFICIAL["val"]}
+    "video2gif": {
+        "train": FULL["train"],
+        "val": FULL["val"],
+        TEST: TGIF_OFFICIAL["test"],
+        TARGET_VAL: TGIF_OFFICIAL["val"],
+    }
 }
 """Official clips of each split of pairs that papers report on (TITAN, MM 2023: MSR-VTT to TGIF)."""
 
