@@ -20,7 +20,7 @@ from evenreel.edits.overlay import (
     MOST_LETTERS,
     MOST_LINES,
     Overlay,
-    OverlaySettings,
+    WordSettings,
     _font,
     distractor_words,
     drawable,
@@ -47,7 +47,7 @@ def signs(*rows: tuple[str, str, int]) -> pl.DataFrame:
 def on_clip(text: str, edit: str = "overlay", size: tuple[int, int] = (120, 160)) -> Pixels:
     """(T, 3, H, W) frames of a grey clip with a banner."""
     pixels = np.full((3, 3, *size), GROUND, np.uint8)
-    return Overlay({"a": text}, OverlaySettings(edit, seed=1))("a", pixels)  # type: ignore[arg-type]
+    return Overlay({"a": text}, WordSettings(edit, seed=1))("a", pixels)  # type: ignore[arg-type]
 
 
 def ink(pixels: Pixels) -> np.ndarray:
@@ -58,7 +58,7 @@ def ink(pixels: Pixels) -> np.ndarray:
 
 def test_words_on_screen_are_lent_in_their_order_and_captions_where_there_are_none() -> None:
     corpus = corpus_of({"a": "a shop", "b": "a café"})
-    assert [*distractor_words(corpus, None).notices] == [
+    assert list(distractor_words(corpus, None).notices) == [
         "0 of 2 clips carry what is on another clip's screen, 2 another clip's first caption."
     ]
     texts = signs(("a", "open", 40), ("a", "Bakery", 0), ("a", "open", 60), ("elsewhere", "exit", 0))
@@ -207,6 +207,6 @@ def test_the_control_writes_other_letters_over_the_same_boxes() -> None:
 
 def test_what_is_wrong_is_said() -> None:
     with pytest.raises(UsageError, match="There is no edit 'sticker' of clips; there are: overlay, overlay-control"):
-        OverlaySettings("sticker")  # type: ignore[arg-type]
+        WordSettings("sticker")  # type: ignore[arg-type]
     with pytest.raises(MediaError, match="35 pixels high, and a banner that can be read needs 36"):
         on_clip("Bakery", size=(35, 64))

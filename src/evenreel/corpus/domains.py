@@ -16,7 +16,7 @@ from evenreel.corpus.formats.captions import FULL, TGIF_OFFICIAL
 from evenreel.corpus.imported import Notice, some
 from evenreel.corpus.on_screen import load_texts, save_texts
 from evenreel.corpus.summary import SplitCounts, split_counts
-from evenreel.corpus.tables import CLASS_NAMES, CLASSES, copy_class_names, drop_class_names, make_corpus
+from evenreel.corpus.tables import CLASS_NAMES, CLASSES, copy_class_names, drop_class_names, has_classes, make_corpus
 from evenreel.errors import CorpusError
 from evenreel.parquet_files import read_table
 from evenreel.types import Corpus
@@ -268,7 +268,7 @@ class _Classes(NamedTuple):
 
 
 def _classes_of(source: DomainSide, target: DomainSide) -> _Classes:
-    classed = [side for side in (source, target) if _has_classes(side.corpus)]
+    classed = [side for side in (source, target) if has_classes(side.corpus)]
     if len(classed) < 2:
         return _Classes(True, next((side.folder for side in classed if side.class_names is not None), None))
     first, second = source.class_names, target.class_names
@@ -279,14 +279,6 @@ def _classes_of(source: DomainSide, target: DomainSide) -> _Classes:
         return _Classes(True, source.folder)
     said = "The classes of both are left out: they number different things. `evenreel corpus classes` finds new ones."
     return _Classes(False, None, (Notice(said, left_out=True),))
-
-
-def _has_classes(corpus: Corpus) -> bool:
-    return any(
-        bool((table[column].list.len() > 0).any())
-        for table in (corpus.clips, corpus.captions)
-        for column in _CLASS_COLUMNS
-    )
 
 
 def _numbers(names: pl.DataFrame) -> set[tuple[Any, ...]]:

@@ -406,6 +406,12 @@ def with_classes(
     )
 
 
+def has_classes(corpus: Corpus) -> bool:
+    """Return whether any clip or caption of a corpus has a verb or noun class."""
+    tables = (corpus.clips, corpus.captions)
+    return any(table[kind].list.len().sum() for table in tables for kind in ("verb_classes", "noun_classes"))
+
+
 def drop_class_names(folder: Path) -> None:
     """Delete `classes.parquet`, the names of verb and noun classes, from a corpus folder if it is there."""
     try:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from evenreel.media.encode import Fit
 
 
-# Settings of edits of clips; the command line reads them, so this imports nothing that takes time.
-
 FrameOrder = Literal["original", "random", "reversed"]
 OrderStage = Literal["sampled", "video"]
 OneFrame = Literal["middle", "first", "random"]
@@ -125,8 +123,6 @@ class RemovalSettings:
         if not 0 < self.share <= 1:
             raise UsageError(f"The share of patches to paint over is {self.share}; it is above 0 and at most 1.")
 
-
-# Settings of corrupting clips; the command line reads them, so this imports nothing that takes time.
 
 KINDS = (
     *("gaussian-noise", "impulse-noise", "fog", "snow", "elastic", "compression"),
