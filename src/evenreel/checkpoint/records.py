@@ -83,7 +83,7 @@ class Inputs(Shown):
     Attributes:
         frames: greatest number of frames of a clip; None for any number.
         words: greatest number of word features of a caption, the tokenizer's marks included; None for any number.
-        rule: sampling rule of the frames, in the words of `evenreel.features.manifest.rule_text`.
+        rule: sampling rule of the frames, in the words of `evenreel.features.settings.rule_text`.
         windows: number O of equal stretches of a clip whose on-screen text it was given; None where it was given none.
         words_from: origin of that text, `ocr` or `corpus`; None where it was given none or it was not noted.
         streams: names of the streams of stored features that it was given; empty for all of them.

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
@@ -115,18 +115,22 @@ def pair_domains(source: DomainSide, target: DomainSide) -> DomainPair:
     corpus had before becomes `subdomain`. Verb and noun classes are kept only where they mean the same in both.
     """
     _refuse_overlap(source, target)
-    notices = [notice for side in (source, target) for notice in _unsplit(side)]
+    notices = []
+    for side in filter(_is_unsplit, (source, target)):
+        if len(side.splits) > 1:
+            raise CorpusError(f"The {side.domain} has no splits, so no {' and '.join(side.splits)} can be taken of it.")
+        notices.append(Notice(f"The {side.domain} has no splits, so all of it is the split {_whole(side)}."))
     first, second = _part(source), _part(target)
     first, renamed = _apart(first, second)
     notices += [*renamed, *_same_paths(first.corpus, second.corpus)]
-    classes = _classes_of(first, second)
-    notices += classes.notices
-    if not classes.kept:
+    kept, named_in, of_classes = _classes_of(first, second)
+    notices += of_classes
+    if not kept:
         first, second = _without_classes(first), _without_classes(second)
     clips = _stacked([first.corpus.clips, second.corpus.clips], "clips")
     captions = _stacked([first.corpus.captions, second.corpus.captions], "captions")
     texts = [side.texts for side in (first, second) if side.texts is not None]
-    return DomainPair(make_corpus(clips, captions), tuple(notices), pl.concat(texts) if texts else None, classes.folder)
+    return DomainPair(make_corpus(clips, captions), tuple(notices), pl.concat(texts) if texts else None, named_in)
 
 
 def save_pair(pair: DomainPair, out: Path) -> None:
@@ -180,13 +184,6 @@ def _refuse_overlap(source: DomainSide, target: DomainSide) -> None:
 
 def _is_unsplit(side: DomainSide) -> bool:
     return bool(side.corpus.clips["split"].is_null().all())
-
-
-def _unsplit(side: DomainSide) -> Iterator[Notice]:
-    if _is_unsplit(side) and len(side.splits) > 1:
-        raise CorpusError(f"The {side.domain} has no splits, so no {' and '.join(side.splits)} can be taken of it.")
-    if _is_unsplit(side):
-        yield Notice(f"The {side.domain} has no splits, so all of it is the split {_whole(side)}.")
 
 
 def _whole(side: DomainSide) -> str:
@@ -259,26 +256,19 @@ def _same_paths(source: Corpus, target: Corpus) -> Iterator[Notice]:
         )
 
 
-class _Classes(NamedTuple):
-    """What becomes of the classes of both: whether they are kept, whose names they have, and what is to be said."""
-
-    kept: bool
-    folder: Path | None = None
-    notices: tuple[Notice, ...] = ()
-
-
-def _classes_of(source: DomainSide, target: DomainSide) -> _Classes:
+def _classes_of(source: DomainSide, target: DomainSide) -> tuple[bool, Path | None, list[Notice]]:
+    """Whether the classes of both are kept, in whose folder their names are, and what is to be said of them."""
     classed = [side for side in (source, target) if has_classes(side.corpus)]
     if len(classed) < 2:
-        return _Classes(True, next((side.folder for side in classed if side.class_names is not None), None))
+        return True, next((side.folder for side in classed if side.class_names is not None), None), []
     first, second = source.class_names, target.class_names
     if first is None and second is None:
         said = "The classes of both are taken to be of one list, since neither corpus says what they mean."
-        return _Classes(True, None, (Notice(said),))
+        return True, None, [Notice(said)]
     if first is not None and second is not None and _numbers(first) == _numbers(second):
-        return _Classes(True, source.folder)
+        return True, source.folder, []
     said = "The classes of both are left out: they number different things. `evenreel corpus classes` finds new ones."
-    return _Classes(False, None, (Notice(said, left_out=True),))
+    return False, None, [Notice(said, left_out=True)]
 
 
 def _numbers(names: pl.DataFrame) -> set[tuple[Any, ...]]:

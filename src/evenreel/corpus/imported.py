@@ -364,8 +364,10 @@ def csv_rows(
         for row in rows:
             if not names:
                 names = _header(path, row, columns)
+            elif row and len(row) != len(names):
+                raise CorpusError(f"{path}, line {rows.line_num}, has {len(row)} values for {len(names)} columns.")
             elif row:
-                yield _row(path, rows.line_num, names, row)
+                yield f"{path.name}, line {rows.line_num}", dict(zip(names, row, strict=True))
     except csv.Error as error:
         raise CorpusError(f"{path}, line {rows.line_num}, is no table row ({error}).") from error
     if not names:
@@ -381,12 +383,6 @@ def _header(path: Path, row: list[str], columns: Sequence[str]) -> list[str]:
     if len(set(names)) < len(names):
         raise CorpusError(f"{path} has two columns of one name: {', '.join(names)}.")
     return names
-
-
-def _row(path: Path, line: int, names: list[str], row: list[str]) -> tuple[str, dict[str, str]]:
-    if len(row) != len(names):
-        raise CorpusError(f"{path}, line {line}, has {len(row)} values for {len(names)} columns.")
-    return f"{path.name}, line {line}", dict(zip(names, row, strict=True))
 
 
 def tab_rows(path: Path, count: int) -> Iterator[tuple[str, list[str]]]:

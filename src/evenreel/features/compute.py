@@ -13,7 +13,7 @@ from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -58,10 +58,6 @@ from evenreel.files import file_at
 from evenreel.media import parse_rule
 from evenreel.media.workers import FileStamp
 from evenreel.types import Corpus, Encoder, TextTrack, VideoInfo, WindowRule
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 # On-screen words that a corpus ships, used instead of those that a text recogniser finds.
 #

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,8 @@ _FILE_COLUMNS: dict[str, pl.DataType] = {
     "ctime_ns": pl.Int64(),
     **FACT_COLUMNS,
 }
+
+_SCHEMA = pl.Schema(_FILE_COLUMNS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,13 +182,9 @@ def _load(cache: Path | None) -> dict[str, dict[str, Any]]:
     if cache is None or not cache.is_file():
         return {}
     with contextlib.suppress(OSError, pl.exceptions.PolarsError):
-        return {row["path"]: row for row in _rows(pl.read_parquet(cache))}
+        table = pl.read_parquet(cache)
+        return {row["path"]: row for row in table.iter_rows(named=True)} if table.schema == _SCHEMA else {}
     return {}
-
-
-def _rows(table: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    if table.schema == pl.Schema(_FILE_COLUMNS):
-        yield from table.iter_rows(named=True)
 
 
 def _save(cache: Path | None, found: Mapping[str, dict[str, Any]]) -> None:

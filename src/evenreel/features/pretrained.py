@@ -10,7 +10,7 @@ import polars as pl
 
 from evenreel.corpus.tables import select
 from evenreel.errors import FeaturesError
-from evenreel.features.load import find_clips
+from evenreel.features.load import all_of, find_clips
 from evenreel.features.scene_elements import clip_means
 from evenreel.types import Corpus, FloatArray, VideoFeatures
 
@@ -32,13 +32,7 @@ def pretrained_means(folder: str | Path, corpus: Corpus, clip_ids: tuple[str, ..
             "the encoder before its training."
         )
     videos, _ = found.load()
-    place = {clip_id: row for row, clip_id in enumerate(videos.ids)}
-    if missing := next((clip_id for clip_id in clip_ids if clip_id not in place), None):
-        raise FeaturesError(
-            f"The clip {missing} can be used, and was skipped when the features in {folder} were computed; compute "
-            "them again."
-        )
-    means = clip_means(videos)[[place[clip_id] for clip_id in clip_ids]]
+    means = clip_means(videos)[all_of(clip_ids, videos.ids, folder)]
     return PretrainedMeans(means, found.manifest.encoder_id, found.manifest.weights_hash)
 
 
