@@ -44,9 +44,6 @@ class PrepareSource:
         validation: split that the correction is measured on; None for val, where the corpus has it.
         pretrained_features: folder of features by the matcher's towers before their training, for one that selects
             scene elements.
-
-    Raises:
-        UsageError: what is prepared from is to be measured on, which says nothing of other clips.
     """
 
     corpus: Annotated[Path, typer.Argument(metavar="CORPUS")]

@@ -25,15 +25,10 @@ NO_NOUN = -1
 
 
 class ActionLengths(NamedTuple):
-    """Class and length of each of N actions.
+    """Class and length of each of N actions."""
 
-    Attributes:
-        classes: (N,) class of each action.
-        lengths: (N,) length of each action; NaN where not known.
-    """
-
-    classes: NDArray[np.int64]
-    lengths: NDArray[np.float64]
+    classes: NDArray[np.int64]  # (N,) class of each action
+    lengths: NDArray[np.float64]  # (N,) length of each action; NaN where not known
 
 
 @dataclass(frozen=True, eq=False)

@@ -170,21 +170,13 @@ _COLUMNS = ("clip_id", "setting", "prompt", "keyframe", "first_half")
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """Request to a video generator for the counterpart of a real clip: its inputs and the file to write.
+    """Request to a video generator for the counterpart of a real clip: its inputs and the file to write."""
 
-    Attributes:
-        clip_id: id of the real clip.
-        setting: `text`, `image` or `video`, the kind of input.
-        prompt: captions of the real clip as one text.
-        keyframe: PNG of a frame of the real clip, for the setting `image`.
-        first_half: mp4 of the real clip's first half, for the setting `video`.
-    """
-
-    clip_id: str
-    setting: Setting
-    prompt: str
-    keyframe: Path | None = None
-    first_half: Path | None = None
+    clip_id: str  # id of the real clip
+    setting: Setting  # `text`, `image` or `video`, the kind of input
+    prompt: str  # captions of the real clip as one text
+    keyframe: Path | None = None  # PNG of a frame of the real clip, for the setting `image`
+    first_half: Path | None = None  # mp4 of the real clip's first half, for the setting `video`
 
 
 def setting_of(word: str) -> Setting:
@@ -270,15 +262,10 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Generator:
-    """A video generator and the kind of input it was given.
+    """A video generator and the kind of input it was given."""
 
-    Attributes:
-        source: the generator's name.
-        setting: its kind of input, such as `text`; None where that is not noted.
-    """
-
-    source: str
-    setting: str | None = None
+    source: str  # the generator's name
+    setting: str | None = None  # its kind of input, such as `text`; None where that is not noted
 
     def __post_init__(self) -> None:
         if not self.source.strip() or self.source == CAMERA:
@@ -299,19 +286,12 @@ class Generator:
 
 @dataclass(frozen=True)
 class GeneratedClip:
-    """A generated video that mirrors a real clip.
+    """A generated video that mirrors a real clip."""
 
-    Attributes:
-        clip_id: id of the real clip.
-        path: path of the generated video, absolute or as the corpus writes paths.
-        generator: the generator that made it.
-        generated_id: clip id of the generated video in a corpus; None for `CLIP@SOURCE-SETTING`.
-    """
-
-    clip_id: str
-    path: str
-    generator: Generator
-    generated_id: str | None = None
+    clip_id: str  # id of the real clip
+    path: str  # path of the generated video, absolute or as the corpus writes paths
+    generator: Generator  # the generator that made it
+    generated_id: str | None = None  # clip id of the generated video in a corpus; None for `CLIP@SOURCE-SETTING`
 
     @property
     def own_id(self) -> str:
@@ -322,17 +302,11 @@ class GeneratedClip:
 
 @dataclass(frozen=True)
 class FoundVideos:
-    """Generated videos that were found for the real clips of a corpus.
+    """Generated videos that were found for the real clips of a corpus."""
 
-    Attributes:
-        clips: videos that mirror a clip of the corpus.
-        strangers: names of videos in the folder, or of rows of the csv, that fit no real clip.
-        missing: paths that the csv names and that do not exist.
-    """
-
-    clips: tuple[GeneratedClip, ...]
-    strangers: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
+    clips: tuple[GeneratedClip, ...]  # videos that mirror a clip of the corpus
+    strangers: tuple[str, ...] = ()  # names of videos in the folder, or of rows of the csv, that fit no real clip
+    missing: tuple[str, ...] = ()  # paths that the csv names and that do not exist
 
 
 def pair_clips(corpus: Corpus, generated: Sequence[GeneratedClip]) -> Corpus:

@@ -51,41 +51,26 @@ _CLASS_COLUMNS = ("verb_classes", "noun_classes")
 
 @dataclass(frozen=True, eq=False)
 class DomainSide:
-    """One of the two corpora of a pair of domains, the source or the target, and which of its splits to take.
+    """One of the two corpora of a pair of domains, the source or the target, and which of its splits to take."""
 
-    Attributes:
-        domain: `source` or `target`.
-        corpus: the corpus with all its splits.
-        splits: splits to take, as {name in this corpus: name in the pair}.
-        videos: folder to prepend to the clips' paths; None leaves the paths as they are.
-        texts: table of words on screen; None without any.
-        class_names: table of the names of its verb and noun classes; None where they are not known.
-        folder: folder that the corpus was loaded from.
-    """
-
-    domain: str
-    corpus: Corpus
-    splits: Mapping[str, str]
-    videos: Path | None = None
-    texts: pl.DataFrame | None = None
+    domain: str  # `source` or `target`
+    corpus: Corpus  # the corpus with all its splits
+    splits: Mapping[str, str]  # splits to take, as {name in this corpus: name in the pair}
+    videos: Path | None = None  # folder to prepend to the clips' paths; None leaves the paths as they are
+    texts: pl.DataFrame | None = None  # table of words on screen; None without any
+    # table of the names of its verb and noun classes; None where they are not known
     class_names: pl.DataFrame | None = None
-    folder: Path | None = None
+    folder: Path | None = None  # folder that the corpus was loaded from
 
 
 @dataclass(frozen=True, eq=False)
 class DomainPair:
-    """A source and a target corpus joined to one.
+    """A source and a target corpus joined to one."""
 
-    Attributes:
-        corpus: clips of the source, then those of the target.
-        notices: sentences on what was renamed or left out.
-        texts: table of words on screen; None where neither corpus has one.
-        classes_of: folder of the corpus whose names of verb and noun classes hold for the pair; None for no names.
-    """
-
-    corpus: Corpus
-    notices: tuple[Notice, ...]
-    texts: pl.DataFrame | None = None
+    corpus: Corpus  # clips of the source, then those of the target
+    notices: tuple[Notice, ...]  # sentences on what was renamed or left out
+    texts: pl.DataFrame | None = None  # table of words on screen; None where neither corpus has one
+    # folder of the corpus whose names of verb and noun classes hold for the pair; None for no names
     classes_of: Path | None = None
 
 

@@ -187,23 +187,14 @@ class ClipEdit(Protocol):
 
 @dataclass
 class ClipEditReport:
-    """Report of a run that edits clips.
+    """Report of a run that edits clips."""
 
-    Attributes:
-        folder: folder of the new corpus.
-        written: number of clips that were written now.
-        unchanged: number of clips that were there already.
-        set_aside: clips of the old corpus that are not in the new one.
-        seconds: duration of the run.
-        notices: sentences about the new corpus.
-    """
-
-    folder: str
-    written: int = 0
-    unchanged: int = 0
-    set_aside: list[SetAside] = field(default_factory=list)
-    seconds: float = 0.0
-    notices: list[str] = field(default_factory=list)
+    folder: str  # folder of the new corpus
+    written: int = 0  # number of clips that were written now
+    unchanged: int = 0  # number of clips that were there already
+    set_aside: list[SetAside] = field(default_factory=list)  # clips of the old corpus that are not in the new one
+    seconds: float = 0.0  # duration of the run
+    notices: list[str] = field(default_factory=list)  # sentences about the new corpus
 
 
 def edit_clips(

@@ -96,21 +96,13 @@ def _standing_out(frame: NDArray[np.float32], background: NDArray[np.float64]) -
 
 
 class Original(NamedTuple):
-    """Frames of a clip, and what a corruption may know beside them.
+    """Frames of a clip, and what a corruption may know beside them."""
 
-    Attributes:
-        frames: (T, H, W, 3) uint8.
-        subject: (T, 3) x, y and radius in pixels of what the clip is about.
-        similar: (S, H, W, 3) uint8, frames of another clip, best one like this.
-        elsewhere: (S, H, W, 3) uint8, frames of another clip, best one from elsewhere.
-        fps: frames per second.
-    """
-
-    frames: Pixels
-    subject: NDArray[np.float64]
-    similar: Pixels
-    elsewhere: Pixels
-    fps: int | Fraction
+    frames: Pixels  # (T, H, W, 3) uint8
+    subject: NDArray[np.float64]  # (T, 3) x, y and radius in pixels of what the clip is about
+    similar: Pixels  # (S, H, W, 3) uint8, frames of another clip, best one like this
+    elsewhere: Pixels  # (S, H, W, 3) uint8, frames of another clip, best one from elsewhere
+    fps: int | Fraction  # frames per second
 
 
 Corrupt = Callable[[Original, int, np.random.Generator], Pixels]
@@ -448,38 +440,23 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class CorruptedCorpus:
-    """Corpus of clips that are corrupted alike.
+    """Corpus of clips that are corrupted alike."""
 
-    Attributes:
-        kind: kind of corruption.
-        strength: 1 to 5; 0 for `none`.
-        folder: folder of the corpus.
-        clips: number of its clips.
-        written: number of clips that were written now.
-    """
-
-    kind: str
-    strength: int
-    folder: str
-    clips: int
-    written: int
+    kind: str  # kind of corruption
+    strength: int  # 1 to 5; 0 for `none`
+    folder: str  # folder of the corpus
+    clips: int  # number of its clips
+    written: int  # number of clips that were written now
 
 
 @dataclass
 class CorruptionReport:
-    """Report of a run that corrupts clips.
+    """Report of a run that corrupts clips."""
 
-    Attributes:
-        folder: folder in which the new corpora are.
-        corpora: the new corpora.
-        set_aside: clips of the old corpus that are in none of the new ones.
-        seconds: duration of the run.
-    """
-
-    folder: str
-    corpora: list[CorruptedCorpus] = field(default_factory=list)
-    set_aside: list[SetAside] = field(default_factory=list)
-    seconds: float = 0.0
+    folder: str  # folder in which the new corpora are
+    corpora: list[CorruptedCorpus] = field(default_factory=list)  # the new corpora
+    set_aside: list[SetAside] = field(default_factory=list)  # clips of the old corpus that are in none of the new ones
+    seconds: float = 0.0  # duration of the run
 
 
 def corrupt_clips(

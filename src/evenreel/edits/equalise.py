@@ -167,17 +167,11 @@ class Conditioning:
 
 @dataclass(frozen=True)
 class PreparedRequests:
-    """Requests to a video generator that runs elsewhere, as they were written to a folder.
+    """Requests to a video generator that runs elsewhere, as they were written to a folder."""
 
-    Attributes:
-        path: path of the csv of the requests.
-        requests: requests, one a clip, in the order of the corpus.
-        set_aside: clips without a request, with the reason.
-    """
-
-    path: Path
-    requests: tuple[GenerationRequest, ...]
-    set_aside: tuple[SetAside, ...]
+    path: Path  # path of the csv of the requests
+    requests: tuple[GenerationRequest, ...]  # requests, one a clip, in the order of the corpus
+    set_aside: tuple[SetAside, ...]  # clips without a request, with the reason
 
 
 def prepare_requests(
@@ -225,12 +219,7 @@ def _fused(captions: Sequence[str], fuse: Fuse) -> str:
 
 
 class RequestMaker:
-    """Maker of requests to a video generator, one clip at a time; videos are read in a process that can be killed.
-
-    Args:
-        folder: folder for keyframes and first halves.
-        given: settings of the input.
-    """
+    """Maker of requests to a video generator, one clip at a time; videos are read in a process that can be killed."""
 
     def __init__(self, folder: Path, given: Conditioning) -> None:
         self._folder, self._given = folder, given
@@ -360,25 +349,16 @@ _VERSION = 1
 
 @dataclass
 class EqualiseReport:
-    """Report of a run that equalises clips.
+    """Report of a run that equalises clips."""
 
-    Attributes:
-        folder: folder of the new corpus.
-        form: common form of all its clips, by the names of `Form`'s fields.
-        encoded: number of clips that were written now.
-        unchanged: number of clips that were there already.
-        set_aside: clips of the old corpus that are not in the new one.
-        notices: sentences on what the form invents, and on differences between sources that it leaves.
-        seconds: duration of the run.
-    """
-
-    folder: str
-    form: dict[str, str | int]
-    encoded: int = 0
-    unchanged: int = 0
-    set_aside: list[SetAside] = field(default_factory=list)
+    folder: str  # folder of the new corpus
+    form: dict[str, str | int]  # common form of all its clips, by the names of `Form`'s fields
+    encoded: int = 0  # number of clips that were written now
+    unchanged: int = 0  # number of clips that were there already
+    set_aside: list[SetAside] = field(default_factory=list)  # clips of the old corpus that are not in the new one
+    # sentences on what the form invents, and on differences between sources that it leaves
     notices: list[str] = field(default_factory=list)
-    seconds: float = 0.0
+    seconds: float = 0.0  # duration of the run
 
 
 def equalise(

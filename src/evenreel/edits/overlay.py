@@ -59,19 +59,12 @@ class WordSettings:
 
 @dataclass(frozen=True)
 class LentWords:
-    """Misleading words to write on clips or to say in them, taken from other clips.
+    """Misleading words to write on clips or to say in them, taken from other clips."""
 
-    Attributes:
-        words: words of another clip, by clip id.
-        distractors: id of the clip that the words are from, by clip id.
-        column: column of the clips that names it.
-        notices: sentences on what is lent, and on what is left out.
-    """
-
-    words: Mapping[str, str]
-    distractors: Mapping[str, str]
-    column: str
-    notices: tuple[str, ...] = ()
+    words: Mapping[str, str]  # words of another clip, by clip id
+    distractors: Mapping[str, str]  # id of the clip that the words are from, by clip id
+    column: str  # column of the clips that names it
+    notices: tuple[str, ...] = ()  # sentences on what is lent, and on what is left out
 
     def mark(self, corpus: Corpus, edit: OverlayName | VoiceoverName) -> Corpus:
         """Return a corpus with a column that names each clip's distractor; without such a column for a control."""
@@ -109,12 +102,7 @@ def lend_words(corpus: Corpus, words: Mapping[str, str], seed: int, none_to_lend
 
 
 class _EditByWords:
-    """Edit of clips by words of others (`evenreel.edits.clips.ClipEdit`); of itself it leaves a clip as it is.
-
-    Args:
-        words: words of each clip, by clip id.
-        settings: whether the words themselves are given, or what says nothing.
-    """
+    """Edit of clips by words of others (`evenreel.edits.clips.ClipEdit`); of itself it leaves a clip as it is."""
 
     look: ClassVar[Mapping[str, Any]]
     """How the words look or sound, the same for all clips."""

@@ -77,9 +77,6 @@ class ClipEditSettings:
         videos: folder in which the paths of the clips begin.
         fps: most frames a second of the new clips; a video that has fewer keeps its own.
         limits: limits of one clip.
-
-    Raises:
-        UsageError: the rate is not above 0.
     """
 
     videos: Path = Path()
@@ -102,9 +99,6 @@ class RemovalSettings:
         places: phrases for backgrounds.
         share: largest share of a clip's patches that is removed, above 0 and at most 1.
         seed: seed of the place that the control paints over.
-
-    Raises:
-        UsageError: a value is out of its range.
     """
 
     removed: Removed
@@ -168,9 +162,6 @@ class CorruptionSettings:
         seed: seed of what is drawn, a clip's the same at every strength.
         workers: number of processes; 0 means one for each core.
         limits: limits of one clip.
-
-    Raises:
-        UsageError: there is no such kind or strength, or a value is out of its range.
     """
 
     kinds: Annotated[tuple[str, ...], OptionForm("--kind")] = ()

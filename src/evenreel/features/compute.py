@@ -197,16 +197,7 @@ def _frame_window(encoder: Encoder) -> WindowRule | None:
 
 
 class FeatureJob:
-    """One run over one folder of features, which is locked.
-
-    Args:
-        folder: folder of the features.
-        encoder: makes the features; the job is its only user.
-        settings: sampling and text, with the rule in its standard words.
-        progress: receives the events of the run.
-        reader: target of the workers; tests put stubs here.
-        words: on-screen words that the corpus ships; None to read them in the frames.
-    """
+    """One run over one folder of features, which is locked."""
 
     def __init__(
         self,

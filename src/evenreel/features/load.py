@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from evenreel.config import MediaLimits, as_path, check_corpus
 from evenreel.corpus.imported import some
+from evenreel.corpus.tables import select
 from evenreel.errors import CorpusError, FeaturesError, MediaError
 from evenreel.features.manifest import (
     BATCH_TEXTS,
@@ -38,6 +39,7 @@ from evenreel.features.manifest import (
     store,
 )
 from evenreel.features.pool import SetAside
+from evenreel.features.scene_elements import clip_means
 from evenreel.features.settings import Words, rule_text
 from evenreel.features.shards import Shard, glance, read_shard, seal, unseal
 from evenreel.features.stored import StoredClips, read_index, unread_captions
@@ -47,7 +49,7 @@ from evenreel.language.role_graphs import role_graph, role_graph_of_json
 from evenreel.language.taggers import TaggerName, load_tagger
 from evenreel.media.workers import Worker, content_digest
 from evenreel.progress import Progress
-from evenreel.types import Corpus, Encoder, OnScreen, Pixels, RoleGraph, Shown, TextFeatures, VideoFeatures
+from evenreel.types import Corpus, Encoder, FloatArray, OnScreen, Pixels, RoleGraph, Shown, TextFeatures, VideoFeatures
 
 # Sentences of on-screen windows by an encoder, each encoded once and kept beside the features.
 #
@@ -65,13 +67,7 @@ Vectors = dict[str, NDArray[np.float16]]
 
 
 class Sentences:
-    """Store of the vectors of on-screen sentences for one folder of features.
-
-    Args:
-        folder: folder of the features.
-        manifest: encoder of the folder.
-        encoder: loads that encoder; called when a sentence is not known yet.
-    """
+    """Store of the vectors of on-screen sentences for one folder of features."""
 
     def __init__(self, folder: Path, manifest: Manifest, encoder: Callable[[], Encoder]) -> None:
         self._folder, self._manifest, self._load = folder / SENTENCES, manifest, encoder
@@ -252,17 +248,11 @@ READER = "evenreel.media.sound:MomentReader"
 
 @dataclass(frozen=True, eq=False)
 class ClipPictures:
-    """Reads frames of a corpus's clips by their times; each clip in a process of its own, which can be killed.
+    """Reads frames of a corpus's clips by their times; each clip in a process of its own, which can be killed."""
 
-    Attributes:
-        corpus: the clips.
-        videos: folder in which the paths of the clips begin.
-        limits: limits of one clip.
-    """
-
-    corpus: Corpus
-    videos: Path
-    limits: MediaLimits
+    corpus: Corpus  # the clips
+    videos: Path  # folder in which the paths of the clips begin
+    limits: MediaLimits  # limits of one clip
 
     def frames(self, clip_id: str, times_s: Sequence[float]) -> list[Pixels]:
         """Read the frames of a clip at some times, (H, W, 3) uint8 each."""
@@ -406,6 +396,35 @@ def load_text_features(folder: str | Path, corpus: Corpus) -> TextFeatures:
             words[row, : place.length] = block.words_of(place.row)
             sentence[row] = block.sentence[place.row]
     return TextFeatures(tuple(corpus.captions["caption_id"]), words, mask, sentence)
+
+
+# The mean frame of each clip by a tower before its training, beside features of the trained tower.
+
+
+class PretrainedMeans(NamedTuple):
+    """Means of the frames of V clips by the pretrained tower, (V, D), of any length, and its id."""
+
+    means: FloatArray
+    encoder_id: str
+    weights_hash: str
+
+
+def pretrained_means(folder: str | Path, corpus: Corpus, clip_ids: tuple[str, ...]) -> PretrainedMeans:
+    """Compute the mean frame of some clips from features of the pretrained tower."""
+    found = find_clips(folder, select(corpus, where=pl.col("clip_id").is_in(clip_ids)))
+    if found.manifest.streams:
+        raise FeaturesError(
+            f"The features in {folder} were computed elsewhere, and captions have none in their space; give those of "
+            "the encoder before its training."
+        )
+    videos, _ = found.load()
+    means = clip_means(videos)[all_of(clip_ids, videos.ids, folder)]
+    return PretrainedMeans(means, found.manifest.encoder_id, found.manifest.weights_hash)
+
+
+def with_pretrained_means(videos: VideoFeatures, folder: str | Path, corpus: Corpus) -> VideoFeatures:
+    """Add pretrained means to the features of clips."""
+    return replace(videos, pretrained_mean=pretrained_means(folder, corpus, videos.ids).means)
 
 
 def all_of(clip_ids: Sequence[str], there: Sequence[str], folder: str | Path) -> list[int]:

@@ -62,18 +62,14 @@ def remove_leftovers(folder: Path) -> None:
 class Ledger:
     """Digests of the videos when they were last read, and clips that are set aside.
 
-    It saves reading every video again to see whether it has changed. A lost ledger costs time and no feature.
+    It saves reading every video again to see whether it has changed. A lost ledger costs time and no feature."""
 
-    Attributes:
-        path: file of the ledger.
-        files: stamp and digest of each video, by its path in the corpus.
-        set_aside: reason and sentence of clips that cannot be read, by their key.
-        unreadable: reason and sentence of videos whose content could not be read, by their path in the corpus.
-    """
-
-    path: Path
+    path: Path  # file of the ledger
+    # stamp and digest of each video, by its path in the corpus
     files: dict[str, tuple[FileStamp, str]] = field(default_factory=dict)
+    # reason and sentence of clips that cannot be read, by their key
     set_aside: dict[str, tuple[str, str]] = field(default_factory=dict)
+    # reason and sentence of videos whose content could not be read, by their path in the corpus
     unreadable: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -165,19 +161,12 @@ class ForeignTextsError(FeaturesError):
 
 @dataclass(frozen=True, eq=False)
 class TextBlock:
-    """Features of N texts.
+    """Features of N texts."""
 
-    Attributes:
-        texts: N texts, all different.
-        words: (sum of lengths, D) float16, the words of one text after those of another.
-        lengths: N numbers of words.
-        sentence: (N, D) float16, rows of unit length.
-    """
-
-    texts: tuple[str, ...]
-    words: NDArray[np.float16]
-    lengths: tuple[int, ...]
-    sentence: NDArray[np.float16]
+    texts: tuple[str, ...]  # N texts, all different
+    words: NDArray[np.float16]  # (sum of lengths, D) float16, the words of one text after those of another
+    lengths: tuple[int, ...]  # N numbers of words
+    sentence: NDArray[np.float16]  # (N, D) float16, rows of unit length
 
     def words_of(self, row: int) -> NDArray[np.float16]:
         """Return the words (W, D) of one text."""

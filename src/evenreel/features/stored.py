@@ -244,17 +244,11 @@ class MatrixRows(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredIndex:
-    """Rows of each clip in the matrix.
+    """Rows of each clip in the matrix."""
 
-    Attributes:
-        matrix: name of the matrix's file.
-        clips: rows by clip id.
-        aside: reason and sentence of each clip without rows.
-    """
-
-    matrix: str
-    clips: Mapping[str, MatrixRows]
-    aside: Mapping[str, tuple[str, str]]
+    matrix: str  # name of the matrix's file
+    clips: Mapping[str, MatrixRows]  # rows by clip id
+    aside: Mapping[str, tuple[str, str]]  # reason and sentence of each clip without rows
 
 
 def read_index(folder: Path) -> StoredIndex:
@@ -554,17 +548,11 @@ def store_features(
 
 @dataclass(frozen=True)
 class _ArraySource:
-    """Arrays of all streams.
+    """Arrays of all streams."""
 
-    Attributes:
-        places: places of each stream.
-        dimensions: D of each stream.
-        frames: most frames of a clip; None for all.
-    """
-
-    places: Mapping[str, Sequence[ArrayPlace]]
-    dimensions: Mapping[str, int]
-    frames: int | None
+    places: Mapping[str, Sequence[ArrayPlace]]  # places of each stream
+    dimensions: Mapping[str, int]  # D of each stream
+    frames: int | None  # most frames of a clip; None for all
 
     def clip(self, clip_id: str) -> NDArray[np.float16]:
         """Return the frames (T, D) of a clip, the streams side by side."""

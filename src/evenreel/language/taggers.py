@@ -392,9 +392,6 @@ class SpacyTagger:
 
     Args:
         model: name of an installed model or path of a folder with one; None takes the best that is installed.
-
-    Raises:
-        UsageError: spaCy or the model is not installed, or the pipeline gives no tags.
     """
 
     def __init__(self, model: str | None = None) -> None:

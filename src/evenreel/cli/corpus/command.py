@@ -52,9 +52,6 @@ class ClassOptions:
         synonyms: groups of your own, lines such as 'noun: sofa, couch', besides those inside.
         min_captions: drop a class that fewer captions have.
         share: a clip has the classes of this share of its captions.
-
-    Raises:
-        UsageError: the share is not above 0 and at most 1.
     """
 
     tagger: str = "auto"
@@ -293,9 +290,6 @@ class GeneratedVideos:
         generated: folder of videos called after the clips that they mirror, or a csv: clip_id, path.
         source: the generator; a csv may say it in a column source.
         setting: what the generator was given: text, image, video, or a word of your own.
-
-    Raises:
-        UsageError: nobody says who made the videos of a folder, or a setting stands without its generator.
     """
 
     generated: Path
@@ -614,9 +608,6 @@ class ClipChange:
         tagger: `auto`, `pattern` or `spacy`: finds what captions name; None for auto.
         seed: seed of where the control paints, and of whose words go where.
         device: where the model runs: auto, cpu, cuda, cuda:1, mps; None for auto.
-
-    Raises:
-        UsageError: not exactly one of --remove and --edit is given, or --edit with an option that is for --remove.
     """
 
     remove: str | None = None

@@ -16,7 +16,7 @@ from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.loading import locate
 from evenreel.encoders.towers import usable_device
 from evenreel.errors import UsageError
-from evenreel.features.pretrained import with_pretrained_means
+from evenreel.features.load import with_pretrained_means
 from evenreel.papers.engine.inputs import LearningInputs
 from evenreel.papers.engine.material import CorpusPart, PartFolders
 from evenreel.papers.engine.runs import TrainingRun

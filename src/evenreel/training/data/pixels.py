@@ -19,7 +19,7 @@ from evenreel.encoders.loading import locate
 from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import TokenIds, TrainableTowers, shortened, tokenise
 from evenreel.errors import CorpusError, MediaError
-from evenreel.features.pretrained import pretrained_means
+from evenreel.features.load import pretrained_means
 from evenreel.media.sampling import parse_rule
 from evenreel.media.video import open_video
 from evenreel.media.workers import stamp
@@ -50,7 +50,7 @@ class PixelExamples:
         preprocessing: preparation of pictures for the tower.
         full_length: whether the text tower takes captions of its full length only, as SigLIP does.
         augment: `none`, `crop` or `crop_and_flip`, see `evenreel.training.recipe.sections.Backbone`.
-        pretrained_mean: (V, D) means of the clips' frames before training (`evenreel.features.pretrained`); None where
+        pretrained_mean: (V, D) means of the clips' frames before training (`evenreel.features.load`); None where
             not needed.
         windows: tokens of on-screen text; None where not needed.
     """
