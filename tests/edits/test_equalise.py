@@ -1,33 +1,44 @@
-"""Clips of two codecs, rates, shapes and lengths become alike in all of them, and show what they showed."""
+"""Clips brought to one form, and what a generator is given of the clips of a corpus."""
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 import signal
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from PIL import Image
 from polars.testing import assert_frame_equal
 
 from evenreel.audits.confounds import audit_confounds
 from evenreel.audits.settings import AuditSettings
+from evenreel.config import MediaLimits
 from evenreel.corpus import load_corpus, make_corpus, save_corpus
 from evenreel.edits import equalise as module
-from evenreel.edits.equalise import EqualiseReport, common_form, equalise
+from evenreel.edits.equalise import Conditioning, EqualiseReport, ExcerptReader, common_form, equalise, prepare_requests
 from evenreel.edits.settings import EqualiseSettings
-from evenreel.errors import CorpusError, UsageError
+from evenreel.errors import CorpusError, MediaError, UsageError
 from evenreel.features.facts import ClipFacts, FactSettings, clip_facts
 from evenreel.files import TEMPORARY_SUFFIX
-from evenreel.media import open_video, parse_rule
-from evenreel.types import Corpus, Scores
+from evenreel.media import open_video, parse_rule, probe
+from evenreel.media.encode import Form, framed, inner_size
+from evenreel.media.encode import steady as evenly
+from evenreel.planted import write_clip
+from evenreel.types import Corpus, Frame, Scores
 from tests.features.killed_run import exit_code, make_equal
 from tests.features.mirrors import MADE_SIZE, write_mirrors
-from tests.media_files import number_in
+from tests.media_files import Film, gop, number_in, numbered_picture, steady, write_film
 
 FAMILY_FRAMES = {"r0": 15, "g0": 15, "r1": 17, "g1": 17, "r2": 30, "part": 10}
 """At 10 frames a second: the shorter of a pair (the last frame of a mirror is shown for 0.04 s), else all of a clip."""
@@ -209,3 +220,198 @@ def test_a_corpus_without_readable_videos_says_so(corpus: Corpus, tmp_path: Path
 def test_a_form_that_cannot_be_is_refused(wrong: dict[str, float], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         EqualiseSettings(**wrong)  # type: ignore[arg-type]
+
+
+def read(path: Path, excerpt: str, part: tuple[float | None, float | None] = (None, None)) -> list[NDArray[Any]]:
+    reader = ExcerptReader(asdict(MediaLimits()))
+    messages = list(reader({"path": str(path), "part": list(part), "excerpt": excerpt}))
+    return [array for _, array in messages if array is not None]
+
+
+def numbers(path: Path) -> list[int]:
+    with open_video(path) as video:
+        return [number_in(frame.pixels) for frame in video.frames(parse_rule("every 0.001 s"))]
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """23 frames at 25 a second, each with its number."""
+    path = tmp_path_factory.mktemp("film") / "film.mp4"
+    write_clip(path, (numbered_picture(number) for number in range(23)), 25)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("part", "number"), [((None, None), 4), ((0.4, None), 10 + 2), ((None, 0.2), 1), ((0.2, 0.24), 5)]
+)
+def test_the_keyframe_is_a_fifth_into_the_clip(
+    film: Path, part: tuple[float | None, float | None], number: int
+) -> None:
+    (pixels,) = read(film, "keyframe", part)
+    assert number_in(pixels) == number
+
+
+@pytest.mark.parametrize(
+    ("part", "shown"),
+    [((None, None), range(11)), ((0.4, None), range(10, 16)), ((0.2, 0.6), range(5, 10)), ((0.2, 0.24), range(5, 6))],
+)
+def test_the_first_half_has_its_frames_at_their_rate(
+    film: Path, tmp_path: Path, part: tuple[float | None, float | None], shown: range
+) -> None:
+    (first,), (again,) = read(film, "first_half", part), read(film, "first_half", part)
+    assert first.tobytes() == again.tobytes()
+    half = tmp_path / "half.mp4"
+    half.write_bytes(first.tobytes())
+    assert numbers(half) == list(shown)
+    info = probe(half)
+    assert (info.codec, info.width, info.height, info.fps) == ("H.264", 96, 64, 25.0)
+
+
+def test_odd_sides_lose_a_row_or_column(tmp_path: Path) -> None:
+    film = Film(steady(6), size=(97, 65), pix_fmt="yuv444p", options=gop(5))
+    source = write_film(tmp_path / "odd.mkv", film)
+    (half,) = read(source, "first_half")
+    (tmp_path / "half.mp4").write_bytes(half.tobytes())
+    info = probe(tmp_path / "half.mp4")
+    assert (info.width, info.height, info.frame_count) == (96, 64, 3)
+
+
+def test_a_picture_that_changes_its_size_has_no_first_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "film.mp4"
+    write_clip(source, [numbered_picture(0)] * 8, 25)
+    from evenreel.media.picture import PictureMaker
+
+    sizes = iter([(64, 96), (64, 90)])
+    monkeypatch.setattr(PictureMaker, "pixels", lambda self, frame: np.zeros((*next(sizes), 3), np.uint8))
+    with pytest.raises(MediaError, match="changes on the way"):
+        read(source, "first_half")
+
+
+hundredths = st.integers(1, 60)
+sides = st.integers(1, 900)
+
+
+@given(gaps=st.lists(hundredths, min_size=1, max_size=12), start=st.integers(0, 300), fps=st.integers(1, 50))
+def test_each_moment_shows_the_last_frame_before_it(gaps: list[int], start: int, fps: int) -> None:
+    times = np.cumsum([start, *gaps]) / 100
+    frames = [Frame(float(time), np.full((1, 1, 3), place, np.uint8)) for place, time in enumerate(times)]
+    count, start_s = 20, start / 100
+    shown = [int(pixels[0, 0, 0]) for pixels in evenly(frames, Fraction(fps), start_s, count)]
+    moments = [start_s + number / fps for number in range(count)]
+    assert shown == [max(sum(time <= moment + 1e-6 for time in times) - 1, 0) for moment in moments]
+
+
+@given(width=sides, height=sides, frame=st.tuples(st.integers(8, 320), st.integers(8, 240)))
+def test_pad_stays_inside_and_crop_covers(width: int, height: int, frame: tuple[int, int]) -> None:
+    whole = inner_size(width, height, Form(Fraction(8), *frame))
+    filled = inner_size(width, height, Form(Fraction(8), *frame, "crop"))
+    assert whole[0] <= frame[1]
+    assert whole[1] <= frame[0]
+    assert whole[0] == frame[1] or whole[1] == frame[0]
+    assert filled[0] >= frame[1]
+    assert filled[1] >= frame[0]
+    assert filled[0] == frame[1] or filled[1] == frame[0]
+
+
+@pytest.mark.parametrize("size", [(4, 6), (10, 6), (4, 12), (10, 12), (6, 10), (5, 9)])
+def test_a_picture_stands_in_the_middle(size: tuple[int, int]) -> None:
+    """A mark in the middle of the picture is in the middle of the frame, to a pixel; what is beside it is black."""
+    height, width = size
+    picture = np.full((height, width, 3), 200, np.uint8)
+    picture[height // 2, width // 2] = 255
+    done = framed(picture, 10, 6)
+    assert done.shape == (6, 10, 3)
+    row, column = np.argwhere(done[..., 0] == 255)[0]
+    assert abs(row - 3) <= 1
+    assert abs(column - 5) <= 1
+    assert (done[..., 0] > 0).sum() == min(height, 6) * min(width, 10)
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two films of 10 numbered frames, the second from number 100 on, and a file that is none."""
+    folder = tmp_path_factory.mktemp("videos")
+    for name, first in (("a.mp4", 0), ("b.mp4", 100)):
+        write_clip(folder / name, (numbered_picture(first + number) for number in range(10)), 10)
+    (folder / "broken.mp4").write_bytes(b"no video" * 50)
+    return folder
+
+
+@pytest.fixture
+def mirrored() -> Corpus:
+    rows = [
+        ("x/a", "a.mp4", "train", None, None),
+        ("b", "b.mp4", "test", None, None),
+        ("broken", "broken.mp4", "train", None, None),
+        ("nowhere", None, "train", None, None),
+        ("silent", "a.mp4", "train", None, None),
+        ("a@sora-text", "a.mp4", "train", "sora", "x/a"),
+    ]
+    clips = pl.DataFrame(rows, schema=["clip_id", "path", "split", "source", "pair_id"], orient="row")
+    said = ["x/a", "b", "broken", "nowhere"]
+    captions = pl.DataFrame({"caption_id": said, "clip_id": said, "text": [f"about {one}" for one in said]})
+    return make_corpus(clips, captions)
+
+
+def aside(clips: object) -> dict[str, str]:
+    return {one.clip_id: one.reason for one in clips}  # type: ignore[attr-defined]
+
+
+def test_captions_alone_need_no_video(mirrored: Corpus, tmp_path: Path) -> None:
+    shares: list[float] = []
+    prepared = prepare_requests(mirrored, tmp_path / "out", Conditioning(workers=1), shares.append)
+    assert [(one.clip_id, one.prompt) for one in prepared.requests] == [
+        ("x/a", "About x/a."),
+        ("b", "About b."),
+        ("broken", "About broken."),
+        ("nowhere", "About nowhere."),
+    ]
+    assert aside(prepared.set_aside) == {"silent": "failed"}
+    assert "caption" in prepared.set_aside[0].sentence
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["prompts.csv"]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
+def test_captions_that_a_model_cannot_fuse_cost_their_clip_alone(mirrored: Corpus, tmp_path: Path) -> None:
+    def fuse(captions: Sequence[str]) -> str:
+        if captions == ["about b"]:
+            raise TimeoutError("the model does not answer")
+        return " " if captions == ["about nowhere"] else captions[0].upper()
+
+    prepared = prepare_requests(mirrored, tmp_path, Conditioning(fuse=fuse, workers=2))
+    assert [one.prompt for one in prepared.requests] == ["ABOUT X/A", "ABOUT BROKEN"]
+    assert [one.clip_id for one in prepared.set_aside] == ["b", "nowhere", "silent"]
+    assert "TimeoutError: the model does not answer" in prepared.set_aside[0].sentence
+
+
+def test_keyframes_lie_beside_the_table_and_are_made_once(mirrored: Corpus, videos: Path, tmp_path: Path) -> None:
+    given = Conditioning("image", videos, workers=2)
+    prepared = prepare_requests(mirrored, tmp_path, given)
+    assert aside(prepared.set_aside) == {"broken": "not_media", "nowhere": "unreadable", "silent": "failed"}
+    keyframes = {"x/a": tmp_path / "keyframes" / "x%2Fa.png", "b": tmp_path / "keyframes" / "b.png"}
+    assert {one.clip_id: one.keyframe for one in prepared.requests} == keyframes
+    assert [number_in(np.asarray(Image.open(path))) for path in keyframes.values()] == [2, 102]
+    with prepared.path.open(newline="") as file:
+        assert [row["keyframe"] for row in csv.DictReader(file)] == ["keyframes/x%2Fa.png", "keyframes/b.png"]
+
+    stamps = [path.stat().st_mtime_ns for path in keyframes.values()]
+    assert prepare_requests(mirrored, tmp_path, replace(given, split="test")).requests == prepared.requests[1:]
+    assert [path.stat().st_mtime_ns for path in keyframes.values()] == stamps
+
+
+def test_first_halves(mirrored: Corpus, videos: Path, tmp_path: Path) -> None:
+    prepared = prepare_requests(mirrored, tmp_path, Conditioning("video", videos, split="test", workers=1))
+    (request,) = prepared.requests
+    assert request.first_half == tmp_path / "first_halves" / "b.mp4"
+    assert request.keyframe is None
+    info = probe(request.first_half)
+    assert (info.frame_count, info.fps) == (5, 10.0)
+
+
+def test_where_nothing_can_be_written_is_said(mirrored: Corpus, videos: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CorpusError, match=r"b\.png cannot be written"):
+        prepare_requests(mirrored, tmp_path / "file", Conditioning("image", videos, split="test", workers=1))
+    with pytest.raises(CorpusError, match="the splits are: test, train"):
+        prepare_requests(mirrored, tmp_path, Conditioning(split="tset"))

@@ -17,6 +17,7 @@ from evenreel.errors import FeaturesError, UsageError
 from evenreel.features import scene_elements
 from evenreel.features.scene_elements import (
     EmbeddedDictionary,
+    clip_means,
     element_table,
     embed,
     embeddings_path,
@@ -196,3 +197,12 @@ def test_the_table_of_clips(tmp_path: Path) -> None:
     path = save_elements(top, own.dictionary, tmp_path, {"rule": "x", "windows": None})
     assert pl.read_parquet(path).equals(table)
     assert save_elements(top, own.dictionary, tmp_path, {"rule": "y", "windows": None}) != path
+
+
+def test_the_mean_is_of_real_frames_alone() -> None:
+    frames = np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [9.0, 9.0]]], np.float16)
+    mask = np.array([[True, True], [True, False]])
+    videos = VideoFeatures(("a", "b"), frames, mask, np.zeros((2, 2)))
+    found = clip_means(videos)
+    assert found.dtype == np.float32
+    assert found.tolist() == [[0.5, 0.5], [1.0, 0.0]]

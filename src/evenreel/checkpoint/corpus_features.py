@@ -11,10 +11,16 @@ from pathlib import Path
 from evenreel.checkpoint.records import About, Inputs, Pretrained
 from evenreel.encoders import load_encoder
 from evenreel.errors import EncoderError, FeaturesError
-from evenreel.features.load import FoundClips, Sentences, find_clips, load_text_features, with_graphs
+from evenreel.features.load import (
+    FoundClips,
+    Sentences,
+    find_clips,
+    load_text_features,
+    with_graphs,
+    with_pretrained_means,
+)
 from evenreel.features.manifest import FeatureSet, read_manifest
 from evenreel.features.pool import SetAside
-from evenreel.features.pretrained import with_pretrained_means
 from evenreel.features.settings import FLOAT32, rule_text
 from evenreel.features.stored import StoredClips
 from evenreel.features.word_changes import WordChanges, changed_windows, with_changed_words

@@ -73,9 +73,6 @@ class FrameChoice:
         frames: frames of each clip, the middles of equal parts; None for 12.
         rule: instead of --frames: which frames, for example 'every 0.5 s' or 'clip4clip 12'.
         words: on-screen text: read by OCR, or the corpus's own (its texts.parquet), believed.
-
-    Raises:
-        UsageError: both a number of frames and a rule are given.
     """
 
     frames: Annotated[int | None, OptionForm(least=1, most=MOST)] = None
@@ -95,9 +92,6 @@ class StoredChoice:
         stored: compute nothing: take arrays that others computed, such as rgb=arrays/rgb; may be given again.
         name: with --stored: what these features are called; None for the streams.
         ids: with --stored: names of the rows of an .npy, one a line; may be given again.
-
-    Raises:
-        UsageError: a name or ids are given without features.
     """
 
     stored: Annotated[tuple[str, ...], typer.Option(metavar="STREAM=PLACE")] = ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
 from operator import ne
@@ -39,9 +38,6 @@ class CaptionEdit:
         paraphrases: for paraphrased: csv, parquet or the like with the columns caption_id and paraphrase.
         tagger: `auto`, `pattern` or `spacy`; `auto` is spaCy where a model is installed.
         seed: seed of what is drawn: lenders, patterns.
-
-    Raises:
-        UsageError: there is no such edit, or it does not go with patterns and paraphrases as they are given.
     """
 
     edit: str
@@ -119,24 +115,20 @@ def perturb(
     save_corpus(make_corpus(corpus.clips, edited if keep_unchanged else edited.filter(pl.Series(changed))), out)
     copy_class_names(folder, out)
     pairs = list(compress(zip(corpus.captions["text"], texts, strict=True), changed))
-    _show(folder, pairs, len(texts), out, kept=keep_unchanged, as_json=as_json)
-
-
-def _show(
-    folder: Path, changed: Sequence[tuple[str, str]], captions: int, out: Path, *, kept: bool, as_json: bool
-) -> None:
-    written, still = captions if kept else len(changed), captions - len(changed)
+    captions, still = len(texts), len(texts) - len(pairs)
+    written = captions if keep_unchanged else len(pairs)
     if as_json:
-        print_json({"corpus": out, "captions": written, "changed": len(changed), "left_out": captions - written})
+        print_json({"corpus": out, "captions": written, "changed": len(pairs), "left_out": captions - written})
         return
     terminal = console()
-    terminal.print(f"Wrote {safe(out)}: {count(written, 'caption')}, {len(changed):,} of them changed.")
-    for old, new in changed[:EXAMPLES]:
+    terminal.print(f"Wrote {safe(out)}: {count(written, 'caption')}, {len(pairs):,} of them changed.")
+    for old, new in pairs[:EXAMPLES]:
         terminal.print(f"  {safe(old)}\n  [dim]became[/] {safe(new)}")
     if still:
+        left = "kept" if keep_unchanged else "left out, as an audit would count them as captions that do not move"
         terminal.print(
             f"  In {count(still, 'caption')} nothing is to be changed beyond capital and full stop, or no paraphrase "
-            f"is given: {'kept' if kept else 'left out, as an audit would count them as captions that do not move'}."
+            f"is given: {left}."
         )
     terminal.print(
         f"Its videos are those of {safe(folder)}: evenreel features {safe(out)} --videos {safe(folder)} --out "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,9 +43,6 @@ class PrepareSource:
         validation: split that the correction is measured on; None for val, where the corpus has it.
         pretrained_features: folder of features by the matcher's towers before their training, for one that selects
             scene elements.
-
-    Raises:
-        UsageError: what is prepared from is to be measured on, which says nothing of other clips.
     """
 
     corpus: Annotated[Path, typer.Argument(metavar="CORPUS")]
@@ -57,11 +56,6 @@ class PrepareSource:
             raise UsageError(
                 f"--validation is {self.split}, which is prepared from; name another split, or leave it out."
             )
-
-    def measured(self, corpus: Corpus) -> str | None:
-        """Return the split to measure on; None where none is named and the corpus has no other one called val."""
-        usual = VALIDATION if self.split != VALIDATION and VALIDATION in corpus.clips["split"].to_list() else None
-        return self.validation or usual
 
 
 @dataclass(frozen=True)
@@ -118,11 +112,14 @@ def prepare(
     folder = _own_folder(checkpoint)
     weights = read_config(folder / CONFIG).weights_sha256
     pretrained = load_matcher(folder, device=device)
-    read = _Source(folder, pretrained, load_corpus(source.corpus), source, device)
-    learned, aside = read.part(source.split)
-    measured = source.measured(read.corpus)
-    checked = None if measured is None else read.part(measured)[0]
-    found = _confounders(fit, read, learned.videos, how.seed)
+    corpus = load_corpus(source.corpus)
+    usual = VALIDATION if source.split != VALIDATION and VALIDATION in corpus.clips["split"].to_list() else None
+    measured = source.validation or usual
+    learned, aside = _part(pretrained, source, corpus, source.split)
+    checked = None if measured is None else _part(pretrained, source, corpus, measured)[0]
+
+    phrases = partial(_packaged, pretrained, folder, source.features, device)
+    found = _confounders(fit, pretrained, phrases, learned.videos, how.seed)
     prepared = prepare_source(pretrained.matcher, learned, found, how, validation=checked, bar=share_bar)
     prepared = replace(prepared, note=replace(prepared.note, corpus=source.corpus.resolve().name, split=source.split))
     place = save_prepared(folder, prepared, weights)
@@ -133,34 +130,24 @@ def prepare(
         raise typer.Exit(EXIT_SET_ASIDE)
 
 
-@dataclass(frozen=True, eq=False)
-class _Source:
-    """The checkpoint in its folder, and the corpus that it was trained on."""
+def _part(
+    pretrained: Pretrained, source: PrepareSource, corpus: Corpus, split: str
+) -> tuple[SourceSplit, tuple[SetAside, ...]]:
+    """A split of the corpus that the matcher was trained on, and what had been skipped of it."""
+    from evenreel.adaptation.prepared import SourceSplit
+    from evenreel.checkpoint import load_features_for
+    from evenreel.corpus import select
+    from evenreel.training.batches import pairs_of
 
-    folder: Path
-    pretrained: Pretrained
-    corpus: Corpus
-    named: PrepareSource
-    device: str
-
-    def part(self, split: str) -> tuple[SourceSplit, tuple[SetAside, ...]]:
-        """A split, and what had been skipped of it."""
-        from evenreel.adaptation.prepared import SourceSplit
-        from evenreel.checkpoint import load_features_for
-        from evenreel.corpus import select
-        from evenreel.training.batches import pairs_of
-
-        part = select(self.corpus, split=split)
-        loaded = load_features_for(
-            self.pretrained, self.named.features, part, pretrained_features=self.named.pretrained_features
-        )
-        try:
-            pairs = pairs_of(part, loaded.texts.ids, loaded.videos.ids)
-        except CorpusError as error:
-            raise CorpusError(
-                f"No caption of the split {split} has a clip that can be used; is it the right split?"
-            ) from error
-        return SourceSplit(loaded.texts, loaded.videos, pairs), loaded.set_aside
+    part = select(corpus, split=split)
+    loaded = load_features_for(pretrained, source.features, part, pretrained_features=source.pretrained_features)
+    try:
+        pairs = pairs_of(part, loaded.texts.ids, loaded.videos.ids)
+    except CorpusError as error:
+        raise CorpusError(
+            f"No caption of the split {split} has a clip that can be used; is it the right split?"
+        ) from error
+    return SourceSplit(loaded.texts, loaded.videos, pairs), loaded.set_aside
 
 
 def _own_folder(name: str) -> Path:
@@ -179,7 +166,13 @@ def _own_folder(name: str) -> Path:
     raise CheckpointError(f"{name!r} is no folder of a checkpoint; `evenreel train` makes one.")
 
 
-def _confounders(fit: FitOptions, source: _Source, videos: VideoFeatures, seed: int) -> FoundConfounders:
+def _confounders(
+    fit: FitOptions,
+    pretrained: Pretrained,
+    packaged: Callable[[], EmbeddedDictionary],
+    videos: VideoFeatures,
+    seed: int,
+) -> FoundConfounders:
     """The confounders that are named, for the source's clips; the seed is that of the centres of frames."""
     from evenreel.adaptation.prepared import FoundConfounders, confounders_of
     from evenreel.adaptation.titan_correction import read_confounders
@@ -188,10 +181,10 @@ def _confounders(fit: FitOptions, source: _Source, videos: VideoFeatures, seed: 
     if fit.confounders == KMEANS:
         return confounders_of(videos, None, fit.count, seed)
     if fit.confounders == ELEMENTS:
-        return confounders_of(videos, _packaged(source), fit.count)
+        return confounders_of(videos, packaged(), fit.count)
     place = Path(fit.confounders)
     if place.is_dir():
-        return confounders_of(videos, load_embedded(place, source.pretrained.about.encoder.weights_hash), fit.count)
+        return confounders_of(videos, load_embedded(place, pretrained.about.encoder.weights_hash), fit.count)
     if not place.exists():
         raise UsageError(
             f"--confounders is {fit.confounders!r}; give {ELEMENTS}, {KMEANS}, the folder of a scene dictionary or a "
@@ -200,13 +193,13 @@ def _confounders(fit: FitOptions, source: _Source, videos: VideoFeatures, seed: 
     return FoundConfounders("file", read_confounders(place))
 
 
-def _packaged(source: _Source) -> EmbeddedDictionary:
+def _packaged(pretrained: Pretrained, folder: Path, features: Path, device: str) -> EmbeddedDictionary:
     """The phrases that come with evenreel, as the text tower of the features reads them."""
     from evenreel.cli.elements import text_tower
     from evenreel.features.scene_elements import embed
     from evenreel.language.scene_elements import packaged
 
-    encoder = text_tower(source.pretrained, source.folder, source.named.features, source.device)
+    encoder = text_tower(pretrained, folder, features, device)
     if encoder is None:
         raise FeaturesError(
             "The matcher takes features that were computed elsewhere, and which text tower could read phrases for them "

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -24,15 +25,10 @@ NO_NOUN = -1
 
 
 class ActionLengths(NamedTuple):
-    """Class and length of each of N actions.
+    """Class and length of each of N actions."""
 
-    Attributes:
-        classes: (N,) class of each action.
-        lengths: (N,) length of each action; NaN where not known.
-    """
-
-    classes: NDArray[np.int64]
-    lengths: NDArray[np.float64]
+    classes: NDArray[np.int64]  # (N,) class of each action
+    lengths: NDArray[np.float64]  # (N,) length of each action; NaN where not known
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +87,11 @@ def actions_of(corpus: Corpus) -> Actions:
     clips, classes, shares = [], [], []
     rows = corpus.clips.select("verb_classes", "noun_classes").iter_rows()
     for row, (verbs, nouns) in enumerate(rows):
-        for pair in _pairs(verbs or [], nouns or []):
+        distinct, named = list(dict.fromkeys(verbs or [])), list(dict.fromkeys(nouns or [])) or [NO_NOUN]
+        for pair in product(distinct, named if len(distinct) > 1 else named[:1]):
             clips.append(row)
             classes.append(numbers.setdefault(pair, len(numbers)))
-            shares.append(lengths[row] / len(set(verbs)))
+            shares.append(lengths[row] / len(distinct))
     if not clips:
         raise CorpusError(
             "No clip has a verb class, so there are no classes whose lengths could be compared; add some with "
@@ -119,10 +116,3 @@ def action_names(corpus: Corpus, actions: Actions) -> Mapping[int, str]:
         number: counts[number].most_common(1)[0][0] if counts[number] else f"verb {verb}, noun {noun}"
         for number, (verb, noun) in enumerate(actions.pairs)
     }
-
-
-def _pairs(verbs: list[int], nouns: list[int]) -> list[tuple[int, int]]:
-    """Each verb with the nouns that it goes with, each pair once."""
-    distinct = list(dict.fromkeys(verbs))
-    taken = list(dict.fromkeys(nouns)) or [NO_NOUN]
-    return [(verb, noun) for verb in distinct for noun in (taken if len(distinct) > 1 else taken[:1])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from evenreel.config import check_corpus
-from evenreel.corpus.imported import csv_rows, some, stem, table
+from evenreel.corpus.imported import csv_rows, some, stem
 from evenreel.corpus.tables import as_cell, as_ids, from_cell, make_corpus, select
 from evenreel.errors import CorpusError, UsageError
 from evenreel.files import VIDEO_SUFFIXES, FileNames, file_at, replacing
@@ -66,11 +66,6 @@ def groups_of(corpus: Corpus) -> dict[str, str]:
     return dict(generated.select("clip_id", _group(corpus.clips)).iter_rows())
 
 
-def group_name(source: str, setting: str | None) -> str:
-    """Return the name of a group of generated clips: the generator, and its setting where one is noted."""
-    return source if setting is None else f"{source} {setting}"
-
-
 def with_generated(
     corpus: Corpus, share: float, seed: int, group: str | None = None, *, split: str | None = None
 ) -> Corpus:
@@ -93,7 +88,13 @@ def with_generated(
         pairs = _of_one_group(pairs, group)
     if not wanted:
         return make_corpus(clips, captions)
-    chosen = _chosen(pairs, wanted, real, seed)
+    if pairs.height < wanted:
+        raise CorpusError(
+            f"{wanted:,} of {real:,} clips are to be generated ones, but only {pairs.height:,} have a counterpart; "
+            "take a smaller share, or generate more."
+        )
+    order = np.random.default_rng(seed).permutation(pairs.height)
+    chosen = pairs[np.sort(order[:wanted])]
     return _replaced(corpus, clips, captions, dict(chosen.select("clip_id", "generated_id").iter_rows()))
 
 
@@ -138,16 +139,6 @@ def _of_one_group(pairs: pl.DataFrame, group: str | None) -> pl.DataFrame:
     return found.unique("clip_id", keep="first", maintain_order=True)
 
 
-def _chosen(pairs: pl.DataFrame, wanted: int, real: int, seed: int) -> pl.DataFrame:
-    if pairs.height < wanted:
-        raise CorpusError(
-            f"{wanted:,} of {real:,} clips are to be generated ones, but only {pairs.height:,} have a counterpart; "
-            "take a smaller share, or generate more."
-        )
-    order = np.random.default_rng(seed).permutation(pairs.height)
-    return pairs[np.sort(order[:wanted])]
-
-
 def _replaced(corpus: Corpus, clips: pl.DataFrame, captions: pl.DataFrame, mirrors: dict[str, str]) -> Corpus:
     """A corpus in which clips give their place and their captions to mirrors, given by the id of the real clip."""
     place = {clip_id: row for row, clip_id in enumerate(clips["clip_id"])}
@@ -179,21 +170,13 @@ _COLUMNS = ("clip_id", "setting", "prompt", "keyframe", "first_half")
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """Request to a video generator for the counterpart of a real clip: its inputs and the file to write.
+    """Request to a video generator for the counterpart of a real clip: its inputs and the file to write."""
 
-    Attributes:
-        clip_id: id of the real clip.
-        setting: `text`, `image` or `video`, the kind of input.
-        prompt: captions of the real clip as one text.
-        keyframe: PNG of a frame of the real clip, for the setting `image`.
-        first_half: mp4 of the real clip's first half, for the setting `video`.
-    """
-
-    clip_id: str
-    setting: Setting
-    prompt: str
-    keyframe: Path | None = None
-    first_half: Path | None = None
+    clip_id: str  # id of the real clip
+    setting: Setting  # `text`, `image` or `video`, the kind of input
+    prompt: str  # captions of the real clip as one text
+    keyframe: Path | None = None  # PNG of a frame of the real clip, for the setting `image`
+    first_half: Path | None = None  # mp4 of the real clip's first half, for the setting `video`
 
 
 def setting_of(word: str) -> Setting:
@@ -279,15 +262,10 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Generator:
-    """A video generator and the kind of input it was given.
+    """A video generator and the kind of input it was given."""
 
-    Attributes:
-        source: the generator's name.
-        setting: its kind of input, such as `text`; None where that is not noted.
-    """
-
-    source: str
-    setting: str | None = None
+    source: str  # the generator's name
+    setting: str | None = None  # its kind of input, such as `text`; None where that is not noted
 
     def __post_init__(self) -> None:
         if not self.source.strip() or self.source == CAMERA:
@@ -303,47 +281,32 @@ class Generator:
     @property
     def group(self) -> str:
         """Name of the group that the generator's clips form: its name, and the setting where one is noted."""
-        return group_name(self.source, self.setting)
+        return self.source if self.setting is None else f"{self.source} {self.setting}"
 
 
 @dataclass(frozen=True)
 class GeneratedClip:
-    """A generated video that mirrors a real clip.
+    """A generated video that mirrors a real clip."""
 
-    Attributes:
-        clip_id: id of the real clip.
-        path: path of the generated video, absolute or as the corpus writes paths.
-        generator: the generator that made it.
-        generated_id: clip id of the generated video in a corpus; None for `CLIP@SOURCE-SETTING`.
-    """
-
-    clip_id: str
-    path: str
-    generator: Generator
-    generated_id: str | None = None
+    clip_id: str  # id of the real clip
+    path: str  # path of the generated video, absolute or as the corpus writes paths
+    generator: Generator  # the generator that made it
+    generated_id: str | None = None  # clip id of the generated video in a corpus; None for `CLIP@SOURCE-SETTING`
 
     @property
     def own_id(self) -> str:
         """Clip id of the generated video in a corpus: `generated_id`, or `CLIP@SOURCE-SETTING` where that is None."""
-        return (
-            self.generated_id
-            or f"{self.clip_id}@{'-'.join(filter(None, (self.generator.source, self.generator.setting)))}"
-        )
+        made_by = "-".join(filter(None, (self.generator.source, self.generator.setting)))
+        return self.generated_id or f"{self.clip_id}@{made_by}"
 
 
 @dataclass(frozen=True)
 class FoundVideos:
-    """Generated videos that were found for the real clips of a corpus.
+    """Generated videos that were found for the real clips of a corpus."""
 
-    Attributes:
-        clips: videos that mirror a clip of the corpus.
-        strangers: names of videos in the folder, or of rows of the csv, that fit no real clip.
-        missing: paths that the csv names and that do not exist.
-    """
-
-    clips: tuple[GeneratedClip, ...]
-    strangers: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
+    clips: tuple[GeneratedClip, ...]  # videos that mirror a clip of the corpus
+    strangers: tuple[str, ...] = ()  # names of videos in the folder, or of rows of the csv, that fit no real clip
+    missing: tuple[str, ...] = ()  # paths that the csv names and that do not exist
 
 
 def pair_clips(corpus: Corpus, generated: Sequence[GeneratedClip]) -> Corpus:
@@ -374,14 +337,9 @@ def pair_clips(corpus: Corpus, generated: Sequence[GeneratedClip]) -> Corpus:
 
 def _mirrors(clips: pl.DataFrame, generated: Sequence[GeneratedClip]) -> pl.DataFrame:
     """Rows of generated clips, in their order; they have a setting where one is noted anywhere."""
-    columns = {name: pl.String() for name in ("clip_id", "path", "source", "pair_id", SETTING)}
-    rows = [
-        dict(
-            zip(columns, (one.own_id, one.path, one.generator.source, one.clip_id, one.generator.setting), strict=True)
-        )
-        for one in generated
-    ]
-    mirrors = table(rows, columns)
+    columns = dict.fromkeys(("clip_id", "path", "source", "pair_id", SETTING), pl.String())
+    rows = [(one.own_id, one.path, one.generator.source, one.clip_id, one.generator.setting) for one in generated]
+    mirrors = pl.DataFrame(rows, columns, orient="row")
     if mirrors[SETTING].null_count() == mirrors.height and SETTING not in clips.columns:
         mirrors = mirrors.drop(SETTING)
     shared = clips.select(pl.col("clip_id").alias("pair_id"), *_TAKEN_OVER)
@@ -423,13 +381,35 @@ def find_generated(corpus: Corpus, place: Path, videos: Path, generator: Generat
     the one whose own video has this name. A csv has `clip_id` and `path`, which begins in the folder of the csv, and
     may have `generated_id`, `source` and `setting`; a row without a path is a clip that has no counterpart.
     """
+    real, clips, strangers, missing = _RealClips(corpus), list[GeneratedClip](), list[str](), list[str]()
     if place.is_dir():
         if generator is None:
             raise CorpusError(f"Nobody says who made the videos in {place}; name the generator with --source.")
-        return _in_folder(_RealClips(corpus), place, videos, generator)
+        files = (Path(at) / name for at, _, names in os.walk(place) for name in names if not name.startswith("."))
+        for file in sorted(file for file in files if file.suffix.lower() in VIDEO_SUFFIXES):
+            if clip_id := real.mirrored_by(place, file):
+                clips.append(GeneratedClip(clip_id, path_from(videos, file), generator))
+            else:
+                strangers.append(str(file))
+        return FoundVideos(tuple(clips), tuple(strangers))
     if not place.is_file():
         raise CorpusError(f"{place} does not exist; give a folder of generated videos, or a csv that names them.")
-    return _in_table(_RealClips(corpus), place, videos, generator)
+    for where, cells in csv_rows(place, ("clip_id", "path")):
+        row = {name: from_cell(cell.strip()) for name, cell in cells.items()}
+        if not row["path"]:
+            continue
+        file, called = file_at(place.parent, row["path"]), f"{row['path']} ({where}: {row['clip_id']})"
+        if (clip_id := real.ids.find(row["clip_id"])) is None:
+            strangers.append(called)
+        elif not file.is_file():
+            missing.append(called)
+        else:
+            source = row.get("source") or (generator and generator.source)
+            if not source:
+                raise CorpusError(f"{where} names no source; add a column source, or name the generator with --source.")
+            made_by = Generator(source, row.get(SETTING) or (generator and generator.setting) or None)
+            clips.append(GeneratedClip(clip_id, path_from(videos, file), made_by, row.get("generated_id") or None))
+    return FoundVideos(tuple(clips), tuple(strangers), tuple(missing))
 
 
 def path_from(videos: Path, file: Path) -> str:
@@ -466,48 +446,6 @@ class _RealClips:
                 "call it after the id of the clip, or write a csv with clip_id and path."
             )
         return found[0] if found else None
-
-
-def _in_folder(real: _RealClips, folder: Path, videos: Path, generator: Generator) -> FoundVideos:
-    clips, strangers = [], []
-    for file in _video_files(folder):
-        clip_id = real.mirrored_by(folder, file)
-        if clip_id is None:
-            strangers.append(str(file))
-        else:
-            clips.append(GeneratedClip(clip_id, path_from(videos, file), generator))
-    return FoundVideos(tuple(clips), tuple(strangers))
-
-
-def _video_files(folder: Path) -> Iterable[Path]:
-    """Files that may be videos, in a folder and those in it, by name; hidden ones are passed over."""
-    found = (Path(place) / name for place, _, names in os.walk(folder) for name in names if not name.startswith("."))
-    return sorted(file for file in found if file.suffix.lower() in VIDEO_SUFFIXES)
-
-
-def _in_table(real: _RealClips, place: Path, videos: Path, generator: Generator | None) -> FoundVideos:
-    clips, strangers, missing = [], [], []
-    for where, cells in csv_rows(place, ("clip_id", "path")):
-        row = {name: from_cell(cell.strip()) for name, cell in cells.items()}
-        if not row["path"]:
-            continue
-        file = file_at(place.parent, row["path"])
-        if (clip_id := real.ids.find(row["clip_id"])) is None:
-            strangers.append(f"{row['path']} ({where}: {row['clip_id']})")
-        elif not file.is_file():
-            missing.append(f"{row['path']} ({where}: {row['clip_id']})")
-        else:
-            made_by = _generator_of(row, generator, where)
-            clips.append(GeneratedClip(clip_id, path_from(videos, file), made_by, row.get("generated_id") or None))
-    return FoundVideos(tuple(clips), tuple(strangers), tuple(missing))
-
-
-def _generator_of(row: dict[str, str], generator: Generator | None, where: str) -> Generator:
-    """What a row says, else what is said of all."""
-    source = row.get("source") or (generator and generator.source)
-    if not source:
-        raise CorpusError(f"{where} names no source; add a column source, or name the generator with --source.")
-    return Generator(source, row.get(SETTING) or (generator and generator.setting) or None)
 
 
 # Assignment of distractors: which clip's words each clip is to show or say, each clip's used about as often.

@@ -7,17 +7,16 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
 from evenreel.corpus.folder import load_corpus, save_corpus
-from evenreel.corpus.formats.captions import FULL
-from evenreel.corpus.formats.captions import TGIF_OFFICIAL as OFFICIAL
+from evenreel.corpus.formats.captions import FULL, TGIF_OFFICIAL
 from evenreel.corpus.imported import Notice, some
 from evenreel.corpus.on_screen import load_texts, save_texts
 from evenreel.corpus.summary import SplitCounts, split_counts
-from evenreel.corpus.tables import CLASS_NAMES, CLASSES, copy_class_names, drop_class_names, make_corpus
+from evenreel.corpus.tables import CLASS_NAMES, CLASSES, copy_class_names, drop_class_names, has_classes, make_corpus
 from evenreel.errors import CorpusError
 from evenreel.parquet_files import read_table
 from evenreel.types import Corpus
@@ -38,7 +37,12 @@ WITHIN = "subdomain"
 """Column that keeps what `domain` was in each corpus."""
 
 PUBLISHED: Mapping[str, Mapping[str, int]] = {
-    "video2gif": {"train": FULL["train"], "val": FULL["val"], TEST: OFFICIAL["test"], TARGET_VAL: OFFICIAL["val"]}
+    "video2gif": {
+        "train": FULL["train"],
+        "val": FULL["val"],
+        TEST: TGIF_OFFICIAL["test"],
+        TARGET_VAL: TGIF_OFFICIAL["val"],
+    }
 }
 """Official clips of each split of pairs that papers report on (TITAN, MM 2023: MSR-VTT to TGIF)."""
 
@@ -47,41 +51,26 @@ _CLASS_COLUMNS = ("verb_classes", "noun_classes")
 
 @dataclass(frozen=True, eq=False)
 class DomainSide:
-    """One of the two corpora of a pair of domains, the source or the target, and which of its splits to take.
+    """One of the two corpora of a pair of domains, the source or the target, and which of its splits to take."""
 
-    Attributes:
-        domain: `source` or `target`.
-        corpus: the corpus with all its splits.
-        splits: splits to take, as {name in this corpus: name in the pair}.
-        videos: folder to prepend to the clips' paths; None leaves the paths as they are.
-        texts: table of words on screen; None without any.
-        class_names: table of the names of its verb and noun classes; None where they are not known.
-        folder: folder that the corpus was loaded from.
-    """
-
-    domain: str
-    corpus: Corpus
-    splits: Mapping[str, str]
-    videos: Path | None = None
-    texts: pl.DataFrame | None = None
+    domain: str  # `source` or `target`
+    corpus: Corpus  # the corpus with all its splits
+    splits: Mapping[str, str]  # splits to take, as {name in this corpus: name in the pair}
+    videos: Path | None = None  # folder to prepend to the clips' paths; None leaves the paths as they are
+    texts: pl.DataFrame | None = None  # table of words on screen; None without any
+    # table of the names of its verb and noun classes; None where they are not known
     class_names: pl.DataFrame | None = None
-    folder: Path | None = None
+    folder: Path | None = None  # folder that the corpus was loaded from
 
 
 @dataclass(frozen=True, eq=False)
 class DomainPair:
-    """A source and a target corpus joined to one.
+    """A source and a target corpus joined to one."""
 
-    Attributes:
-        corpus: clips of the source, then those of the target.
-        notices: sentences on what was renamed or left out.
-        texts: table of words on screen; None where neither corpus has one.
-        classes_of: folder of the corpus whose names of verb and noun classes hold for the pair; None for no names.
-    """
-
-    corpus: Corpus
-    notices: tuple[Notice, ...]
-    texts: pl.DataFrame | None = None
+    corpus: Corpus  # clips of the source, then those of the target
+    notices: tuple[Notice, ...]  # sentences on what was renamed or left out
+    texts: pl.DataFrame | None = None  # table of words on screen; None where neither corpus has one
+    # folder of the corpus whose names of verb and noun classes hold for the pair; None for no names
     classes_of: Path | None = None
 
 
@@ -111,18 +100,22 @@ def pair_domains(source: DomainSide, target: DomainSide) -> DomainPair:
     corpus had before becomes `subdomain`. Verb and noun classes are kept only where they mean the same in both.
     """
     _refuse_overlap(source, target)
-    notices = [notice for side in (source, target) for notice in _unsplit(side)]
+    notices = []
+    for side in filter(_is_unsplit, (source, target)):
+        if len(side.splits) > 1:
+            raise CorpusError(f"The {side.domain} has no splits, so no {' and '.join(side.splits)} can be taken of it.")
+        notices.append(Notice(f"The {side.domain} has no splits, so all of it is the split {_whole(side)}."))
     first, second = _part(source), _part(target)
     first, renamed = _apart(first, second)
     notices += [*renamed, *_same_paths(first.corpus, second.corpus)]
-    classes = _classes_of(first, second)
-    notices += classes.notices
-    if not classes.kept:
+    kept, named_in, of_classes = _classes_of(first, second)
+    notices += of_classes
+    if not kept:
         first, second = _without_classes(first), _without_classes(second)
     clips = _stacked([first.corpus.clips, second.corpus.clips], "clips")
     captions = _stacked([first.corpus.captions, second.corpus.captions], "captions")
     texts = [side.texts for side in (first, second) if side.texts is not None]
-    return DomainPair(make_corpus(clips, captions), tuple(notices), pl.concat(texts) if texts else None, classes.folder)
+    return DomainPair(make_corpus(clips, captions), tuple(notices), pl.concat(texts) if texts else None, named_in)
 
 
 def save_pair(pair: DomainPair, out: Path) -> None:
@@ -176,13 +169,6 @@ def _refuse_overlap(source: DomainSide, target: DomainSide) -> None:
 
 def _is_unsplit(side: DomainSide) -> bool:
     return bool(side.corpus.clips["split"].is_null().all())
-
-
-def _unsplit(side: DomainSide) -> Iterator[Notice]:
-    if _is_unsplit(side) and len(side.splits) > 1:
-        raise CorpusError(f"The {side.domain} has no splits, so no {' and '.join(side.splits)} can be taken of it.")
-    if _is_unsplit(side):
-        yield Notice(f"The {side.domain} has no splits, so all of it is the split {_whole(side)}.")
 
 
 def _whole(side: DomainSide) -> str:
@@ -255,34 +241,19 @@ def _same_paths(source: Corpus, target: Corpus) -> Iterator[Notice]:
         )
 
 
-class _Classes(NamedTuple):
-    """What becomes of the classes of both: whether they are kept, whose names they have, and what is to be said."""
-
-    kept: bool
-    folder: Path | None = None
-    notices: tuple[Notice, ...] = ()
-
-
-def _classes_of(source: DomainSide, target: DomainSide) -> _Classes:
-    classed = [side for side in (source, target) if _has_classes(side.corpus)]
+def _classes_of(source: DomainSide, target: DomainSide) -> tuple[bool, Path | None, list[Notice]]:
+    """Whether the classes of both are kept, in whose folder their names are, and what is to be said of them."""
+    classed = [side for side in (source, target) if has_classes(side.corpus)]
     if len(classed) < 2:
-        return _Classes(True, next((side.folder for side in classed if side.class_names is not None), None))
+        return True, next((side.folder for side in classed if side.class_names is not None), None), []
     first, second = source.class_names, target.class_names
     if first is None and second is None:
         said = "The classes of both are taken to be of one list, since neither corpus says what they mean."
-        return _Classes(True, None, (Notice(said),))
+        return True, None, [Notice(said)]
     if first is not None and second is not None and _numbers(first) == _numbers(second):
-        return _Classes(True, source.folder)
+        return True, source.folder, []
     said = "The classes of both are left out: they number different things. `evenreel corpus classes` finds new ones."
-    return _Classes(False, None, (Notice(said, left_out=True),))
-
-
-def _has_classes(corpus: Corpus) -> bool:
-    return any(
-        bool((table[column].list.len() > 0).any())
-        for table in (corpus.clips, corpus.captions)
-        for column in _CLASS_COLUMNS
-    )
+    return False, None, [Notice(said, left_out=True)]
 
 
 def _numbers(names: pl.DataFrame) -> set[tuple[Any, ...]]:

@@ -128,7 +128,6 @@ row a caption, such as a DataFrame of pandas; or the two tables of one, `{"clips
 
 HOW_CORPUS = "give a Corpus, the path of one, or a table of captions with the columns clip_id and text"
 _TABLES = {"clips", "captions"}
-_accepted_logger = logging.getLogger(__name__)
 
 
 def as_corpus(given: CorpusLike, name: str = "corpus", notice: Callable[[str], object] | None = None) -> Corpus:
@@ -166,5 +165,5 @@ def as_corpus(given: CorpusLike, name: str = "corpus", notice: Callable[[str], o
 
     read = from_captions({name: captions})
     for one in read.notices:
-        (notice or (lambda sentence: _accepted_logger.warning("%s: %s", name, sentence)))(one.sentence)
+        (notice or (lambda sentence: _logger.warning("%s: %s", name, sentence)))(one.sentence)
     return read.corpus

@@ -9,7 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
@@ -22,8 +22,6 @@ from evenreel.errors import CorpusError
 from evenreel.files import VIDEO_SUFFIXES
 from evenreel.types import Corpus, Shown
 from evenreel.wording import other_separator
-
-# The result of reading a benchmark's official files, and the draft of a corpus that is filled while they are read.
 
 Columns = Mapping[str, Any]
 """Values of one row by column: standard columns, and a benchmark's own."""
@@ -57,90 +55,6 @@ class Imported(Shown):
     corpus: Corpus
     notices: tuple[Notice, ...] = ()
     texts: pl.DataFrame | None = None
-
-
-@dataclass
-class Draft:
-    """A corpus while its files are read: rows of clips and captions, and notices; `finish` checks them.
-
-    Attributes:
-        benchmark: name that begins an error message.
-    """
-
-    benchmark: str
-    notices: list[Notice] = field(default_factory=list)
-    clips: dict[str, dict[str, Any]] = field(default_factory=dict)
-    captions: list[dict[str, Any]] = field(default_factory=list)
-    _named: dict[str, str] = field(default_factory=dict)
-    _numbered: Counter[str] = field(default_factory=Counter)
-
-    def clip(self, clip_id: str, columns: Columns, where: str) -> None:
-        """Add a clip to the draft of a corpus."""
-        if clip_id in self.clips:
-            raise CorpusError(
-                f"{where} names the clip {clip_id!r}, as {self._named[clip_id]} does; a clip belongs in a benchmark "
-                "once, so take one of them out."
-            )
-        self.clips[clip_id] = {"clip_id": clip_id, **columns}
-        self._named[clip_id] = where
-
-    def caption(self, clip_id: str, text: str, columns: Columns | None = None) -> None:
-        """Add a caption of a clip to the draft of a corpus.
-
-        Args:
-            clip_id: id of the clip.
-            text: the caption.
-            columns: its other columns, by name; without a `caption_id` its id is `CLIP#0`, `CLIP#1` and so on.
-        """
-        number = self._numbered[clip_id]
-        self._numbered[clip_id] += 1
-        row = {"caption_id": f"{clip_id}#{number}", "clip_id": clip_id, "text": text.strip()}
-        self.captions.append(row | dict(columns or {}))
-
-    def note(self, sentence: str, *, left_out: bool = False, split: str | None = None) -> None:
-        """Add a notice about the files that are read, a sentence for the user."""
-        self.notices.append(Notice(sentence, left_out, split))
-
-    def leave_out(self, what: str, names: Sequence[str], split: str | None = None) -> None:
-        """Add a notice that something was left out, with the number and the first few names."""
-        if names:
-            self.note(f"{len(names):,} {what} ({some(names)}).", left_out=True, split=split)
-
-    def expect(self, official: Mapping[str, int]) -> None:
-        """Add a notice for each split whose number of clips is not the official one."""
-        there = Counter(row.get("split") for row in self.clips.values())
-        for split, count in official.items():
-            if not there[split]:
-                self.note(f"The files given hold no clip of the split {split} (officially {count:,}).", split=split)
-            elif there[split] < count:
-                short = f"The split {split} has {there[split]:,} of its {count:,} official clips."
-                self.note(short, left_out=True, split=split)
-
-    def finish(self, texts: pl.DataFrame | None = None, *, all_captioned: bool = True) -> Imported:
-        """Check the rows of the draft and return the corpus that they make, with all notices."""
-        self.leave_out(
-            "captions are left out because their clip is not listed",
-            [row["caption_id"] for row in self.captions if row["clip_id"] not in self.clips],
-        )
-        known = [row for row in self.captions if row["clip_id"] in self.clips]
-        self.leave_out("captions without a word are left out", [row["caption_id"] for row in known if not row["text"]])
-        captions = [row for row in known if row["text"]]
-        if all_captioned:
-            self._name_the_silent({row["clip_id"] for row in captions})
-        try:
-            corpus = make_corpus(table(list(self.clips.values()), CLIP_COLUMNS), table(captions, dict(CAPTION_COLUMNS)))
-        except CorpusError as error:
-            raise CorpusError(f"The files of {self.benchmark} make no sound corpus:", *error.args) from error
-        return Imported(corpus, (*self.notices, *repeated(corpus)), texts)
-
-    def _name_the_silent(self, told: set[str]) -> None:
-        """Say which clips of each split have no caption."""
-        silent: dict[str | None, list[str]] = {}
-        for name, row in self.clips.items():
-            if name not in told:
-                silent.setdefault(row.get("split"), []).append(name)
-        for split, names in silent.items():
-            self.leave_out(f"clips{_of(split)} have no caption", names, split)
 
 
 def repeated(corpus: Corpus) -> list[Notice]:
@@ -204,10 +118,13 @@ class ReleaseFiles:
         """List the files of all folders."""
         self.benchmark = benchmark
         self.paths = tuple(paths)
+        found: list[Path] = []
         for path in paths:
             if not path.exists():
                 raise CorpusError(f"{path} does not exist; give the files of {benchmark}, or their folder.")
-        self.files = list(dict.fromkeys(file for path in paths for file in _files(path)))
+            inside = sorted(Path(folder) / name for folder, _, names in os.walk(path) for name in names)
+            found += [path] if path.is_file() else inside
+        self.files = list(dict.fromkeys(found))
         self._read: set[Path] = set()
         self._beside: dict[Path, str] = {}
 
@@ -230,6 +147,13 @@ class ReleaseFiles:
         if len(found) > 1:
             raise CorpusError(self.ambiguous(patterns[0], found))
         return found[0] if found else None
+
+    def by_split(self, names: Mapping[str, str | Sequence[str]], needs: str | None = None) -> dict[str, Path]:
+        """Return the file of each split that was given, by its names; with `needs` there must be one of these files."""
+        given = {split: self.one(*([some] if isinstance(some, str) else some)) for split, some in names.items()}
+        if needs is not None and not any(given.values()):
+            raise CorpusError(self.lacks(needs))
+        return {split: path for split, path in given.items() if path}
 
     def need(self, *patterns: str) -> Path:
         """Return the only file whose name fits one of some patterns."""
@@ -256,21 +180,117 @@ class ReleaseFiles:
 
     def unread(self) -> list[Notice]:
         """Return a notice for each file that the user named by its path and that was not read."""
-        asked = [path for path in self.paths if path.is_file() and path not in self._read]
-        return [Notice(self._why_unread(path), left_out=path not in self._beside) for path in asked]
+        notices = []
+        for path in self.paths:
+            if not path.is_file() or path in self._read:
+                continue
+            why = f"is no file that {self.benchmark} is read from, and is skipped"
+            if path in self._beside:
+                why = f"is not needed beside {self._beside[path]}, and is skipped"
+            elif path.suffix.lower() in _PICKLES:
+                why = "is a pickle, which can run code when it is opened, and is not read"
+            notices.append(Notice(f"{path.name} {why}.", left_out=path not in self._beside))
+        return notices
 
-    def _why_unread(self, path: Path) -> str:
-        if path in self._beside:
-            return f"{path.name} is not needed beside {self._beside[path]}, and is skipped."
-        if path.suffix.lower() in _PICKLES:
-            return f"{path.name} is a pickle, which can run code when it is opened, and is not read."
-        return f"{path.name} is no file that {self.benchmark} is read from, and is skipped."
 
+class Draft(ReleaseFiles):
+    """A corpus while its files are read: rows of clips and captions, and notices; `finish` checks them."""
 
-def _files(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    return sorted(Path(folder) / name for folder, _, names in os.walk(path) for name in names)
+    def __init__(self, benchmark: str, paths: Sequence[Path]) -> None:
+        super().__init__(benchmark, paths)
+        self.notices: list[Notice] = []
+        self.clips: dict[str, dict[str, Any]] = {}
+        self.captions: list[dict[str, Any]] = []
+        self._named: dict[str, str] = {}
+        self._numbered: Counter[str] = Counter()
+
+    def clip(self, clip_id: str, columns: Columns, where: str) -> None:
+        """Add a clip to the draft of a corpus."""
+        if clip_id in self.clips:
+            raise CorpusError(
+                f"{where} names the clip {clip_id!r}, as {self._named[clip_id]} does; a clip belongs in a benchmark "
+                "once, so take one of them out."
+            )
+        self.clips[clip_id] = {"clip_id": clip_id, **columns}
+        self._named[clip_id] = where
+
+    def caption(self, clip_id: str, text: str, columns: Columns | None = None) -> None:
+        """Add a caption of a clip to the draft of a corpus.
+
+        Args:
+            clip_id: id of the clip.
+            text: the caption.
+            columns: its other columns, by name; without a `caption_id` its id is `CLIP#0`, `CLIP#1` and so on.
+        """
+        number = self._numbered[clip_id]
+        self._numbered[clip_id] += 1
+        row = {"caption_id": f"{clip_id}#{number}", "clip_id": clip_id, "text": text.strip()}
+        self.captions.append(row | dict(columns or {}))
+
+    def captions_of(self, path: Path) -> None:
+        """Add the captions of a JSON file {clip: [caption]}."""
+        for name, of_clip in typed(read_json(path), dict, str(path)).items():
+            for text in texts(of_clip, f"{path.name}, {name},"):
+                self.caption(stem(name), text)
+
+    def note(self, sentence: str, *, left_out: bool = False, split: str | None = None) -> None:
+        """Add a notice about the files that are read, a sentence for the user."""
+        self.notices.append(Notice(sentence, left_out, split))
+
+    def leave_out(self, what: str, names: Sequence[str], split: str | None = None) -> None:
+        """Add a notice that something was left out, with the number and the first few names."""
+        if names:
+            self.note(f"{len(names):,} {what} ({some(names)}).", left_out=True, split=split)
+
+    def expect(self, official: Mapping[str, int]) -> None:
+        """Add a notice for each split whose number of clips is not the official one."""
+        there = Counter(row.get("split") for row in self.clips.values())
+        for split, count in official.items():
+            if not there[split]:
+                self.note(f"The files given hold no clip of the split {split} (officially {count:,}).", split=split)
+            elif there[split] < count:
+                short = f"The split {split} has {there[split]:,} of its {count:,} official clips."
+                self.note(short, left_out=True, split=split)
+
+    def finish(
+        self,
+        official: Mapping[str, int] | None = None,
+        *,
+        needs: str | None = None,
+        texts: pl.DataFrame | None = None,
+        all_captioned: bool = True,
+    ) -> Imported:
+        """Check the rows of the draft and return the corpus that they make, with all notices.
+
+        Args:
+            official: number of clips that each split has officially.
+            needs: the files that have clips, for the message where none was given.
+            texts: table of words on screen.
+            all_captioned: whether a clip without a caption is worth a notice.
+        """
+        if needs is not None and not self.clips:
+            raise CorpusError(self.lacks(needs))
+        self.expect(official or {})
+        self.notices += self.unread()
+        self.leave_out(
+            "captions are left out because their clip is not listed",
+            [row["caption_id"] for row in self.captions if row["clip_id"] not in self.clips],
+        )
+        known = [row for row in self.captions if row["clip_id"] in self.clips]
+        self.leave_out("captions without a word are left out", [row["caption_id"] for row in known if not row["text"]])
+        captions = [row for row in known if row["text"]]
+        told = {row["clip_id"] for row in captions}
+        silent: dict[str | None, list[str]] = {}
+        for name, clip in self.clips.items():
+            if all_captioned and name not in told:
+                silent.setdefault(clip.get("split"), []).append(name)
+        for split, names in silent.items():
+            self.leave_out(f"clips{_of(split)} have no caption", names, split)
+        try:
+            corpus = make_corpus(table(list(self.clips.values()), CLIP_COLUMNS), table(captions, dict(CAPTION_COLUMNS)))
+        except CorpusError as error:
+            raise CorpusError(f"The files of {self.benchmark} make no sound corpus:", *error.args) from error
+        return Imported(corpus, (*self.notices, *repeated(corpus)), texts)
 
 
 def read_text(path: Path) -> str:
@@ -311,6 +331,18 @@ def read_lines(path: Path) -> list[str]:
     return [line.strip() for line in read_text(path).split("\n") if line.strip()]
 
 
+def listed(path: Path) -> Iterator[tuple[str, str]]:
+    """Iterate over the lines of a list, each with its place (file, entry) for error messages."""
+    for number, line in enumerate(read_lines(path), start=1):
+        yield f"{path}, entry {number},", line
+
+
+def entries(path: Path) -> Iterator[tuple[str, Any]]:
+    """Iterate over the values of a JSON list, each with its place (file, entry) for error messages."""
+    for number, value in enumerate(typed(read_json(path), list, str(path)), start=1):
+        yield f"{path.name}, entry {number},", value
+
+
 def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Iterate over the objects of a JSON Lines file, each with its place (file, line) for error messages.
 
@@ -332,8 +364,10 @@ def csv_rows(
         for row in rows:
             if not names:
                 names = _header(path, row, columns)
+            elif row and len(row) != len(names):
+                raise CorpusError(f"{path}, line {rows.line_num}, has {len(row)} values for {len(names)} columns.")
             elif row:
-                yield _row(path, rows.line_num, names, row)
+                yield f"{path.name}, line {rows.line_num}", dict(zip(names, row, strict=True))
     except csv.Error as error:
         raise CorpusError(f"{path}, line {rows.line_num}, is no table row ({error}).") from error
     if not names:
@@ -349,12 +383,6 @@ def _header(path: Path, row: list[str], columns: Sequence[str]) -> list[str]:
     if len(set(names)) < len(names):
         raise CorpusError(f"{path} has two columns of one name: {', '.join(names)}.")
     return names
-
-
-def _row(path: Path, line: int, names: list[str], row: list[str]) -> tuple[str, dict[str, str]]:
-    if len(row) != len(names):
-        raise CorpusError(f"{path}, line {line}, has {len(row)} values for {len(names)} columns.")
-    return f"{path.name}, line {line}", dict(zip(names, row, strict=True))
 
 
 def tab_rows(path: Path, count: int) -> Iterator[tuple[str, list[str]]]:

@@ -112,7 +112,7 @@ def own_clip(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[str
     Raises:
         CorpusError: an id is not in the corpus.
     """
-    own, shown = _clips_of(corpus, caption_ids), [{video} for video in _known_clips(corpus, video_ids)]
+    own, shown = _clips_of(corpus, caption_ids, video_ids), [{video} for video in video_ids]
     if OTHER_CLIPS not in corpus.captions.columns:
         return _pairs(own, shown)
     others = dict(corpus.captions.select("caption_id", OTHER_CLIPS).iter_rows())
@@ -136,13 +136,11 @@ def same_text(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[st
     Raises:
         CorpusError: an id is not in the corpus.
     """
-    _clips_of(corpus, caption_ids)
+    _clips_of(corpus, caption_ids, video_ids)
     texts = corpus.captions.select("caption_id", "clip_id", pl.col("text").str.strip_chars())
     of_caption = dict(texts.select("caption_id", "text").iter_rows())
     of_clip = dict(texts.group_by("clip_id").agg("text").iter_rows())
-    return _pairs(
-        [of_caption[one] for one in caption_ids], [of_clip.get(v, []) for v in _known_clips(corpus, video_ids)]
-    )
+    return _pairs([of_caption[one] for one in caption_ids], [of_clip.get(video, []) for video in video_ids])
 
 
 def class_relevance(
@@ -219,15 +217,12 @@ def _classes(table: pl.DataFrame, key: str, ids: Sequence[str]) -> dict[str, lis
     return found
 
 
-def _clips_of(corpus: Corpus, caption_ids: Sequence[str]) -> list[Any]:
+def _clips_of(corpus: Corpus, caption_ids: Sequence[str], video_ids: Sequence[str]) -> list[Any]:
+    """The own clip of each caption; ids that are not in the corpus are refused."""
     check_corpus(corpus)
     _check_known(corpus.captions, "caption_id", caption_ids)
-    return _rows(corpus.captions, "caption_id", caption_ids)["clip_id"].to_list()
-
-
-def _known_clips(corpus: Corpus, video_ids: Sequence[str]) -> Sequence[str]:
     _check_known(corpus.clips, "clip_id", video_ids)
-    return video_ids
+    return _rows(corpus.captions, "caption_id", caption_ids)["clip_id"].to_list()
 
 
 def _check_known(table: pl.DataFrame, key: str, ids: Sequence[str]) -> None:

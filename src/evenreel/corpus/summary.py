@@ -75,17 +75,21 @@ def summarise(corpus: Corpus, texts: pl.DataFrame | None = None) -> CorpusSummar
     """
     check_corpus(corpus)
     clips, captions = corpus.clips, corpus.captions
+    classes = {
+        kind: pl.concat([clips[kind], captions[kind]]).drop_nulls().explode().drop_nulls().n_unique()
+        for kind in ("verb_classes", "noun_classes")
+    }
     return CorpusSummary(
         clips=clips.height,
         captions=captions.height,
         splits=split_counts(corpus),
-        sources=_counts(clips["source"]),
-        domains=_counts(clips["domain"]),
+        sources=dict(clips["source"].fill_null(UNASSIGNED).value_counts(sort=True).iter_rows()),
+        domains=dict(clips["domain"].fill_null(UNASSIGNED).value_counts(sort=True).iter_rows()),
         captions_a_clip=_spread(_told(corpus)["captions"]),
         length_s=_spread(lengths_s(clips)),
         frame_count=_spread(clips["frame_count"]),
-        verb_classes=_classes(corpus, "verb_classes"),
-        noun_classes=_classes(corpus, "noun_classes"),
+        verb_classes=classes["verb_classes"],
+        noun_classes=classes["noun_classes"],
         own_columns={
             "clips": [name for name in clips.columns if name not in CLIP_COLUMNS],
             "captions": [name for name in captions.columns if name not in CAPTION_COLUMNS],
@@ -120,19 +124,9 @@ def _told(corpus: Corpus) -> pl.DataFrame:
     )
 
 
-def _counts(values: pl.Series) -> dict[str, int]:
-    named = values.fill_null(UNASSIGNED).value_counts(sort=True)
-    return dict(named.iter_rows())
-
-
 def _spread(values: pl.Series) -> ValueRange | None:
     known = values.drop_nulls().cast(pl.Float64).sort()
     if known.is_empty():
         return None
     middle = (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2
     return ValueRange(known[0], middle, known[-1], len(known))
-
-
-def _classes(corpus: Corpus, column: str) -> int:
-    both = pl.concat([corpus.clips[column], corpus.captions[column]])
-    return both.drop_nulls().explode().drop_nulls().n_unique()

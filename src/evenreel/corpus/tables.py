@@ -100,9 +100,9 @@ def as_dataframe(given: object, name: str, remedy: str, *, keep_index: bool = Fa
             "that, or give a polars DataFrame."
         ) from error
     except Exception as error:  # whatever a library raises for a table that it cannot hand over
-        raise UsageError(
-            f"{name} is {described(given)} that cannot be read ({_first_words(error)}); {remedy}."
-        ) from error
+        words = str(error.args[0] if error.args else "").strip() or type(error).__name__
+        said = words.splitlines()[0].partition(". ")[0].rstrip(".")
+        raise UsageError(f"{name} is {described(given)} that cannot be read ({said}); {remedy}.") from error
     if table is None:
         raise UsageError(f"{name} is {described(given)}; {remedy}.")
     if not keep_index:
@@ -141,12 +141,6 @@ def _converted(given: object) -> pl.DataFrame | None:
 
 def _is_column(given: object) -> bool:
     return hasattr(given, "__len__") and hasattr(given, "__getitem__") and not isinstance(given, (str, bytes, Mapping))
-
-
-def _first_words(error: Exception) -> str:
-    """What an error of another library says first, as a part of a sentence."""
-    words = str(error.args[0] if error.args else type(error).__name__)
-    return words.strip().splitlines()[0].partition(". ")[0].rstrip(".") if words.strip() else type(error).__name__
 
 
 # The two tables of a corpus, clips and captions: their columns, the rules that they must keep, and parts of them.
@@ -392,18 +386,20 @@ def with_classes(
     corpus: Corpus, captions: tuple[Sets, Sets], clips: Mapping[str, tuple[Sequence[int], Sequence[int]]]
 ) -> Corpus:
     """Return a copy of a corpus with other verb and noun classes."""
-    none: tuple[Sequence[int], Sequence[int]] = ([], [])
-    of_clips = [clips.get(clip, none) for clip in corpus.clips["clip_id"]]
+    of_clips = [clips.get(clip, ([], [])) for clip in corpus.clips["clip_id"]]
+    names = ("verb_classes", "noun_classes")
+    sides = [[list(classes[side]) for classes in of_clips] for side in range(2)]
+    told = [[list(one) for one in side] for side in captions]
     return make_corpus(
-        corpus.clips.with_columns(
-            pl.Series(name, [classes[side] for classes in of_clips], dtype=CLASSES)
-            for side, name in enumerate(("verb_classes", "noun_classes"))
-        ),
-        corpus.captions.with_columns(
-            pl.Series(name, [list(one) for one in captions[side]], dtype=CLASSES)
-            for side, name in enumerate(("verb_classes", "noun_classes"))
-        ),
+        corpus.clips.with_columns(pl.Series(*one, dtype=CLASSES) for one in zip(names, sides, strict=True)),
+        corpus.captions.with_columns(pl.Series(*one, dtype=CLASSES) for one in zip(names, told, strict=True)),
     )
+
+
+def has_classes(corpus: Corpus) -> bool:
+    """Return whether any clip or caption of a corpus has a verb or noun class."""
+    tables = (corpus.clips, corpus.captions)
+    return any(table[kind].list.len().sum() for table in tables for kind in ("verb_classes", "noun_classes"))
 
 
 def drop_class_names(folder: Path) -> None:
@@ -430,11 +426,8 @@ def copy_class_names(origin: Path, folder: Path) -> None:
 
 def save_class_names(folder: Path, verbs: Sequence[str], nouns: Sequence[str], tagger: str) -> None:
     """Write `classes.parquet`: the name of each verb and noun class and the tagger that found it."""
-    rows = [
-        (kind, number, name, tagger)
-        for kind, names in (("verb", verbs), ("noun", nouns))
-        for number, name in enumerate(names)
-    ]
+    named = (("verb", verbs), ("noun", nouns))
+    rows = [(kind, number, name, tagger) for kind, names in named for number, name in enumerate(names)]
     table = pl.DataFrame(rows, schema=["kind", "number", "name", "tagger"], orient="row")
     try:
         with replacing(folder / CLASS_NAMES) as part:

@@ -6,11 +6,11 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
@@ -28,13 +28,6 @@ from evenreel.media.workers import Worker, stamp
 from evenreel.progress import Progress, stretch_of
 from evenreel.types import Corpus, FloatArray, Pixels
 from evenreel.wording import count
-
-if TYPE_CHECKING:
-    pass
-
-
-# Settings of edits of clips; the command line reads them, so this imports nothing that takes time.
-
 
 # Clips of a corpus with what their headers say, and the moments at which their frames are taken.
 
@@ -71,10 +64,16 @@ def readable_clips(corpus: Corpus, facts: pl.DataFrame) -> list[TimedClip]:
     return [TimedClip(clip, known[clip.clip_id]) for clip in clips_of(corpus) if clip.clip_id in known]
 
 
+def digest_of(named: Sequence[Any], size: int = 16) -> str:
+    """Return hex digits over all that goes into a file, for its name."""
+    return hashlib.blake2b(json.dumps(named).encode(), digest_size=size).hexdigest()
+
+
 # Writer of a corpus of changed clips: a JSON page that says what the folder is for, a file a clip, and tables.
 
 CLIPS = "clips"
-NO_MORE: Mapping[str, pl.Expr] = {}
+LOOKING = 0.05
+"""Share of the work that is put down to headers."""
 
 
 class ChangedClip(NamedTuple):
@@ -130,13 +129,13 @@ class CorpusWriter:
             self.clips[clip_id] = clip
             self.written += new
 
-    def save(self, corpus: Corpus, more: Mapping[str, pl.Expr] = NO_MORE) -> None:
+    def save(self, corpus: Corpus, more: Mapping[str, pl.Expr] | None = None) -> None:
         """Write the tables of the new corpus: the changed clips, each a whole file, with their captions."""
         clips = corpus.clips.filter(pl.col("clip_id").is_in([*self.clips]))
         files = [self.clips[clip_id] for clip_id in clips["clip_id"]]
         none = pl.lit(None, pl.Float64)
         columns = (pl.Series(name, [getattr(file, name) for file in files]) for name in ChangedClip._fields)
-        clips = clips.with_columns(*columns, start_s=none, end_s=none).with_columns(**more)
+        clips = clips.with_columns(*columns, start_s=none, end_s=none).with_columns(**more or {})
         captions = corpus.captions.filter(pl.col("clip_id").is_in(clips["clip_id"].implode()))
         save_corpus(make_corpus(clips, captions), self._folder)
 
@@ -164,9 +163,6 @@ MOST_BYTES = 256 * 2**20
 MOST_SOUND_S = 3_600.0
 """Seconds of sound of one clip that are kept, mono at 16 kHz; what is beyond is left out."""
 
-_LOOKING = 0.05
-"""Share of the work that is put down to headers."""
-
 _SOUND_RATE = 16_000
 _VERSION = 2
 """Of how clips are written; those of another one are written anew."""
@@ -191,23 +187,14 @@ class ClipEdit(Protocol):
 
 @dataclass
 class ClipEditReport:
-    """Report of a run that edits clips.
+    """Report of a run that edits clips."""
 
-    Attributes:
-        folder: folder of the new corpus.
-        written: number of clips that were written now.
-        unchanged: number of clips that were there already.
-        set_aside: clips of the old corpus that are not in the new one.
-        seconds: duration of the run.
-        notices: sentences about the new corpus.
-    """
-
-    folder: str
-    written: int = 0
-    unchanged: int = 0
-    set_aside: list[SetAside] = field(default_factory=list)
-    seconds: float = 0.0
-    notices: list[str] = field(default_factory=list)
+    folder: str  # folder of the new corpus
+    written: int = 0  # number of clips that were written now
+    unchanged: int = 0  # number of clips that were there already
+    set_aside: list[SetAside] = field(default_factory=list)  # clips of the old corpus that are not in the new one
+    seconds: float = 0.0  # duration of the run
+    notices: list[str] = field(default_factory=list)  # sentences about the new corpus
 
 
 def edit_clips(
@@ -225,12 +212,17 @@ def edit_clips(
         writer.claim({"version": _VERSION, "fps": settings.fps, **edit.described}, only="edited otherwise")
         remove_leftovers(folder)
         header = FactSettings(settings.videos, folder / FACTS, limits=settings.limits)
-        facts = clip_facts(corpus, header, stretch_of(progress, 0.0, _LOOKING))
+        facts = clip_facts(corpus, header, stretch_of(progress, 0.0, LOOKING))
         report = ClipEditReport(str(folder), set_aside=[*facts.set_aside])
         jobs = readable_clips(corpus, facts.table)
         editing = _Editing(writer, edit, settings)
-        report.set_aside += editing.run(jobs, stretch_of(progress, _LOOKING, 1.0))
-        report.notices += editing.notices
+        report.set_aside += editing.run(jobs, stretch_of(progress, LOOKING, 1.0))
+        if silenced := editing.silenced:
+            path, why = next(iter(silenced.items()))
+            report.notices.append(
+                f"The sound of {count(len(silenced), 'clip')} cannot be read and counts as silent; the first: {path}: "
+                f"{why}."
+            )
         report.written, report.unchanged = writer.written, len(writer.clips) - writer.written
         if not writer.clips:
             raise CorpusError(f"No clip could be edited; the first: {report.set_aside[0].sentence}.")
@@ -245,7 +237,7 @@ class _Editing:
     def __init__(self, writer: CorpusWriter, edit: ClipEdit, settings: ClipEditSettings) -> None:
         self._writer, self._edit, self._settings = writer, edit, settings
         self._aside: dict[str, SetAside] = {}
-        self._silenced: dict[str, str] = {}
+        self.silenced: dict[str, str] = {}
         self._editing = threading.Lock()
 
     def run(self, jobs: Sequence[TimedClip], progress: Progress) -> list[SetAside]:
@@ -253,16 +245,6 @@ class _Editing:
         readers = min(usable_cores(), MOST_READERS)
         ClipRun(self._new_reader, self._write, self._set_aside, readers, progress).run(jobs)
         return [self._aside[clip.clip_id] for clip, _ in jobs if clip.clip_id in self._aside]
-
-    @property
-    def notices(self) -> Iterator[str]:
-        """Iterate over notices about what was written in this run, a sentence each."""
-        if self._silenced:
-            path, why = next(iter(self._silenced.items()))
-            yield (
-                f"The sound of {count(len(self._silenced), 'clip')} cannot be read and counts as silent; the first: "
-                f"{path}: {why}."
-            )
 
     def _new_reader(self) -> Worker:
         return Worker(READER, {"limits": asdict(self._settings.limits)}, self._settings.limits)
@@ -298,9 +280,11 @@ class _Editing:
             if message["kind"] == "frame" and array is not None:
                 found.append(array)
             elif message["kind"] == "sound" and array is not None:
-                _put(array, message["start_s"] - start_s, sound)
+                first = round((message["start_s"] - start_s) * _SOUND_RATE)
+                inner = array[max(0, -first) : max(0, len(sound) - first)]
+                sound[max(0, first) : max(0, first) + len(inner)] = inner
             elif message["kind"] == "no_sound" and message["reason"] != "no_sound":
-                self._silenced[clip.path] = message["why"]
+                self.silenced[clip.path] = message["why"]
         if len(found) != len(times_s):
             raise MediaError("no_frames", f"it has {len(found)} of the {len(times_s)} frames that its header promises")
         height, width = (side // 2 * 2 for side in found[0].shape[:2])
@@ -310,12 +294,4 @@ class _Editing:
         """Return 32 hex digits over all that goes into a file."""
         source = asdict(stamp(str(file_at(self._settings.videos, clip.path))))
         named = [_VERSION, clip.clip_id, clip.path, asdict(clip.part), source, self._settings.fps]
-        named += [dict(self._edit.described), *self._edit.described_of(clip.clip_id)]
-        return hashlib.blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()
-
-
-def _put(block: FloatArray, at_s: float, sound: FloatArray) -> None:
-    """Put a block of samples at its time into the sound of a clip, as far as it lies in there."""
-    first = round(at_s * _SOUND_RATE)
-    inner = block[max(0, -first) : max(0, len(sound) - first)]
-    sound[max(0, first) : max(0, first) + len(inner)] = inner
+        return digest_of([*named, dict(self._edit.described), *self._edit.described_of(clip.clip_id)])

@@ -6,7 +6,6 @@ The twelve kinds are the perturbations of Zhang et al. 2026 (MLVP, arXiv 2604.20
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 import time
 from collections import deque
@@ -23,8 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.config import usable_cores
-from evenreel.edits.clips import CLIPS, ChangedClip, CorpusWriter, TimedClip, VideoHeader, readable_clips
-from evenreel.edits.settings import BORROWING, KINDS, NONE, STRENGTHS, Corruption, CorruptionSettings
+from evenreel.edits.clips import (
+    CLIPS,
+    LOOKING,
+    ChangedClip,
+    CorpusWriter,
+    TimedClip,
+    VideoHeader,
+    digest_of,
+    readable_clips,
+)
+from evenreel.edits.settings import BORROWING, NONE, STRENGTHS, Corruption, CorruptionSettings
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.facts import FACTS, FactSettings, clip_facts
 from evenreel.features.manifest import clip_aside, remove_leftovers
@@ -35,12 +43,6 @@ from evenreel.media.sound import MomentReader
 from evenreel.media.workers import Message, Worker, stamp
 from evenreel.progress import Progress, stretch_of
 from evenreel.types import Corpus, Pixels
-
-# Settings of corrupting clips; the command line reads them, so this imports nothing that takes time.
-
-
-LEAST_SIDE, MOST_SIDE = 32, 2_160
-
 
 # Guess of where the subject of a clip is, from its pixels alone: what moves, or else what stands out.
 
@@ -94,21 +96,13 @@ def _standing_out(frame: NDArray[np.float32], background: NDArray[np.float64]) -
 
 
 class Original(NamedTuple):
-    """Frames of a clip, and what a corruption may know beside them.
+    """Frames of a clip, and what a corruption may know beside them."""
 
-    Attributes:
-        frames: (T, H, W, 3) uint8.
-        subject: (T, 3) x, y and radius in pixels of what the clip is about.
-        similar: (S, H, W, 3) uint8, frames of another clip, best one like this.
-        elsewhere: (S, H, W, 3) uint8, frames of another clip, best one from elsewhere.
-        fps: frames per second.
-    """
-
-    frames: Pixels
-    subject: NDArray[np.float64]
-    similar: Pixels
-    elsewhere: Pixels
-    fps: int | Fraction
+    frames: Pixels  # (T, H, W, 3) uint8
+    subject: NDArray[np.float64]  # (T, 3) x, y and radius in pixels of what the clip is about
+    similar: Pixels  # (S, H, W, 3) uint8, frames of another clip, best one like this
+    elsewhere: Pixels  # (S, H, W, 3) uint8, frames of another clip, best one from elsewhere
+    fps: int | Fraction  # frames per second
 
 
 Corrupt = Callable[[Original, int, np.random.Generator], Pixels]
@@ -346,17 +340,11 @@ def _place(seed: int, clip_id: str) -> bytes:
 
 
 CORRUPTIONS: Mapping[str, Corrupt] = MappingProxyType(
-    dict(
-        zip(
-            KINDS,
-            (
-                *(gaussian_noise, impulse_noise, fog, snow, elastic, compression),
-                *(motion_blur, defocus, occlusion),
-                *(style, insertion, scrambling),
-            ),
-            strict=True,
-        )
-    )
+    {
+        **{"gaussian-noise": gaussian_noise, "impulse-noise": impulse_noise, "fog": fog, "snow": snow},
+        **{"elastic": elastic, "compression": compression, "motion-blur": motion_blur, "defocus": defocus},
+        **{"occlusion": occlusion, "style": style, "insertion": insertion, "scrambling": scrambling},
+    }
 )
 """Function that corrupts a clip, by the name of the kind."""
 
@@ -391,15 +379,12 @@ class CorruptionWorker:
         original = Original(frames, subject, lent, lent, Fraction(*task["rate"]))
         for kind, strength in task["corruptions"]:
             yield {"kind": "tick"}, None
-            changed = self._corrupted(original, kind, strength, task["clip_id"])
+            changed = frames
+            if kind != NONE:
+                drawn = hashlib.sha256(f"{kind} {task['clip_id']}".encode("utf-8", "surrogatepass")).digest()
+                rng = np.random.default_rng([self._seed, int.from_bytes(drawn, "big")])
+                changed = np.ascontiguousarray(CORRUPTIONS[kind](original, strength, rng))
             yield {"kind": "clip"}, np.frombuffer(clip_bytes(changed, original.fps), np.uint8)
-
-    def _corrupted(self, original: Original, kind: str, strength: int, clip_id: str) -> Pixels:
-        if kind == NONE:
-            return original.frames
-        drawn = hashlib.sha256(f"{kind} {clip_id}".encode("utf-8", "surrogatepass")).digest()
-        rng = np.random.default_rng([self._seed, int.from_bytes(drawn, "big")])
-        return np.ascontiguousarray(CORRUPTIONS[kind](original, strength, rng))
 
     def _frames(self, source: dict[str, Any], size: Size) -> Generator[Message, None, Pixels]:
         """Read the frames of a clip, (T, H, W, 3) of a size (H, W)."""
@@ -449,49 +434,29 @@ PAGE = "corrupted.json"
 MOST_BYTES = 128 * 2**20
 """Pixels of one clip that are held at a time; a longer one gets fewer frames a second."""
 
-_LOOKING = 0.05
-"""Share of the work that is put down to headers."""
-
 _VERSION = 1
 """Of how clips are written; those of another one are written anew."""
-
-_LENGTHENS = "insertion"
 
 
 @dataclass(frozen=True)
 class CorruptedCorpus:
-    """Corpus of clips that are corrupted alike.
+    """Corpus of clips that are corrupted alike."""
 
-    Attributes:
-        kind: kind of corruption.
-        strength: 1 to 5; 0 for `none`.
-        folder: folder of the corpus.
-        clips: number of its clips.
-        written: number of clips that were written now.
-    """
-
-    kind: str
-    strength: int
-    folder: str
-    clips: int
-    written: int
+    kind: str  # kind of corruption
+    strength: int  # 1 to 5; 0 for `none`
+    folder: str  # folder of the corpus
+    clips: int  # number of its clips
+    written: int  # number of clips that were written now
 
 
 @dataclass
 class CorruptionReport:
-    """Report of a run that corrupts clips.
+    """Report of a run that corrupts clips."""
 
-    Attributes:
-        folder: folder in which the new corpora are.
-        corpora: the new corpora.
-        set_aside: clips of the old corpus that are in none of the new ones.
-        seconds: duration of the run.
-    """
-
-    folder: str
-    corpora: list[CorruptedCorpus] = field(default_factory=list)
-    set_aside: list[SetAside] = field(default_factory=list)
-    seconds: float = 0.0
+    folder: str  # folder in which the new corpora are
+    corpora: list[CorruptedCorpus] = field(default_factory=list)  # the new corpora
+    set_aside: list[SetAside] = field(default_factory=list)  # clips of the old corpus that are in none of the new ones
+    seconds: float = 0.0  # duration of the run
 
 
 def corrupt_clips(
@@ -508,16 +473,20 @@ def corrupt_clips(
     folder, started = Path(folder), time.monotonic()
     with writer_lock(folder, CorpusError, "choose another --out"):
         remove_leftovers(folder)
-        writers = {one: _claimed(folder, one, settings) for one in settings.corruptions}
+        writers = {one: CorpusWriter(folder / one.name, PAGE, "corrupted clips") for one in settings.corruptions}
+        made = {"fps": settings.fps, "side": settings.side, "seed": settings.seed}
+        for one, writer in writers.items():
+            writer.check_owned()
+            writer.claim({"version": _VERSION, **one._asdict(), **made}, only="corrupted otherwise")
         headers = FactSettings(settings.videos, folder / FACTS, settings.workers, settings.limits)
-        facts = clip_facts(corpus, headers, stretch_of(progress, 0.0, _LOOKING))
+        facts = clip_facts(corpus, headers, stretch_of(progress, 0.0, LOOKING))
         report = CorruptionReport(str(folder), set_aside=[*facts.set_aside])
         clips = readable_clips(corpus, facts.table)
         borrows = any(one.kind in BORROWING for one in writers)
         timed = [one for one in clips if one.header.duration_s]
         lenders = lenders_of(corpus, timed, settings.seed) if borrows and timed else {}
         run = _Corrupting(writers, lenders, settings)
-        report.set_aside += run.run(clips, stretch_of(progress, _LOOKING, 1.0))
+        report.set_aside += run.run(clips, stretch_of(progress, LOOKING, 1.0))
         if len(report.set_aside) == corpus.clips.height:
             first = f"; the first: {report.set_aside[0].sentence}" if report.set_aside else ": the corpus has none"
             raise CorpusError(f"No clip could be corrupted{first}.")
@@ -529,25 +498,12 @@ def corrupt_clips(
     return report
 
 
-def _claimed(folder: Path, one: Corruption, settings: CorruptionSettings) -> CorpusWriter:
-    """Return the writer of one new corpus, whose folder is found to be its own."""
-    writer = CorpusWriter(folder / one.name, PAGE, "corrupted clips")
-    writer.check_owned()
-    made = {"fps": settings.fps, "side": settings.side, "seed": settings.seed}
-    writer.claim({"version": _VERSION, **one._asdict(), **made}, only="corrupted otherwise")
-    return writer
-
-
 class _TakenFrames(NamedTuple):
     """Frames of a video that are read: its path in the corpus, moments in seconds, and the size they are scaled to."""
 
     path: str
     at_s: tuple[float, ...]
     size: tuple[int, int]
-
-    def first(self, most: int) -> _TakenFrames:
-        """Return the first of these frames alone."""
-        return self._replace(at_s=self.at_s[:most])
 
 
 class _Corrupting:
@@ -583,8 +539,8 @@ class _Corrupting:
         """Ask for the files of a clip that are not there, and put each down as it comes."""
         size = _size(one.header, self._settings.side)
         source, rate = self._source(one, size)
-        frames = len(source.at_s)
-        lenders = [self._source(other, size)[0].first(frames) for other in self._lenders.get(one.clip.clip_id, ())]
+        others = (self._source(other, size)[0] for other in self._lenders.get(one.clip.clip_id, ()))
+        lenders = [other._replace(at_s=other.at_s[: len(source.at_s)]) for other in others]
         files = {kind: self._file(kind, one, (source, *lenders)) for kind in self._writers}
         wanted = [kind for kind, file in files.items() if not self._writers[kind].has(file)]
         lend = [*map(self._read, lenders)] if any(kind.kind in BORROWING for kind in wanted) else []
@@ -607,12 +563,11 @@ class _Corrupting:
         """Return path and frames of a new file, whose name is a digest of all that goes into it."""
         own, rate = self._source(one, sources[0].size)
         count = len(own.at_s)
-        frames = count + (inserted(count, kind.strength) if kind.kind == _LENGTHENS else 0)
+        frames = count + (inserted(count, kind.strength) if kind.kind == "insertion" else 0)
         used = sources if kind.kind in BORROWING else sources[:1]
         stamps = [asdict(stamp(str(file_at(self._settings.videos, source.path)))) for source in used]
         named = [_VERSION, *kind, self._settings.seed, one.clip.clip_id, rate, used, stamps]
-        key = hashlib.blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()
-        return ChangedClip(f"{CLIPS}/{key}.mp4", frames, rate)
+        return ChangedClip(f"{CLIPS}/{digest_of(named)}.mp4", frames, rate)
 
 
 def _files(worker: Worker, task: dict[str, Any]) -> Iterator[bytes]:

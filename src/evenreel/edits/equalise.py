@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from functools import partial
 from io import BytesIO
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -31,7 +29,7 @@ from evenreel.corpus.counterparts import (
     join_captions,
     write_prompts,
 )
-from evenreel.edits.clips import CLIPS, ChangedClip, CorpusWriter
+from evenreel.edits.clips import CLIPS, LOOKING, ChangedClip, CorpusWriter, digest_of
 from evenreel.edits.settings import EqualiseSettings
 from evenreel.errors import CorpusError, MediaError
 from evenreel.features.facts import FACTS, ClipFacts, FactSettings, clip_facts
@@ -60,7 +58,8 @@ def common_form(corpus: Corpus, facts: ClipFacts, settings: EqualiseSettings) ->
     table = grouped(corpus, facts)
     if table.is_empty():
         raise CorpusError("The video of no clip can be read; name the folder that their paths begin in (--videos).")
-    fps = settings.fps or _lowest(table, "fps")
+    medians = table.drop_nulls("fps").group_by("group").agg(pl.col("fps").quantile(0.5, "lower"))
+    fps = settings.fps or (None if medians.is_empty() else float(medians["fps"].to_numpy().min()))
     if fps is None:
         raise CorpusError("The headers of the videos tell no frame rate; give one (--fps).")
     smallest = (
@@ -104,18 +103,15 @@ def form_notices(corpus: Corpus, facts: ClipFacts, form: Form) -> Iterator[str]:
     if smaller := sum(new[0] > old[0] for new, old in zip(inner, sizes, strict=True)):
         yield f"Clips whose picture is enlarged to {form.width} x {form.height}: {smaller:,}."
     if form.fit == "pad":
-        yield from _of_bars(table["group"], [size != (form.height, form.width) for size in inner])
-
-
-def _of_bars(groups: pl.Series, barred: list[bool]) -> Iterator[str]:
-    table = pl.DataFrame({"group": groups, "barred": barred})
-    shares = table.group_by("group", maintain_order=True).agg(pl.col("barred").mean() * 100)
-    if shares["barred"].n_unique() > 1:
-        listed = ", ".join(f"{group} {share:.0f} %" for group, share in shares.iter_rows())
-        yield (
-            f"Pictures of another shape get black bars, which tell groups apart: {listed} of the clips have some. "
-            "--fit crop leaves none, at the cost of their edges."
-        )
+        barred = [size != (form.height, form.width) for size in inner]
+        groups = table.with_columns(pl.Series("barred", barred)).group_by("group", maintain_order=True)
+        shares = groups.agg(pl.col("barred").mean() * 100)
+        if shares["barred"].n_unique() > 1:
+            listed = ", ".join(f"{group} {share:.0f} %" for group, share in shares.iter_rows())
+            yield (
+                f"Pictures of another shape get black bars, which tell groups apart: {listed} of the clips have some. "
+                "--fit crop leaves none, at the cost of their edges."
+            )
 
 
 def grouped(corpus: Corpus, facts: ClipFacts) -> pl.DataFrame:
@@ -123,11 +119,6 @@ def grouped(corpus: Corpus, facts: ClipFacts) -> pl.DataFrame:
     names = groups_of(corpus)
     group = pl.Series("group", [names.get(clip, CAMERA) for clip in facts.table["clip_id"]], dtype=pl.String)
     return facts.table.with_columns(group)
-
-
-def _lowest(table: pl.DataFrame, column: str) -> float | None:
-    medians = table.drop_nulls(column).group_by("group").agg(pl.col(column).quantile(0.5, "lower"))
-    return None if medians.is_empty() else float(medians[column].to_numpy().min())
 
 
 def _frames(length_s: float, form: Form) -> int:
@@ -176,17 +167,11 @@ class Conditioning:
 
 @dataclass(frozen=True)
 class PreparedRequests:
-    """Requests to a video generator that runs elsewhere, as they were written to a folder.
+    """Requests to a video generator that runs elsewhere, as they were written to a folder."""
 
-    Attributes:
-        path: path of the csv of the requests.
-        requests: requests, one a clip, in the order of the corpus.
-        set_aside: clips without a request, with the reason.
-    """
-
-    path: Path
-    requests: tuple[GenerationRequest, ...]
-    set_aside: tuple[SetAside, ...]
+    path: Path  # path of the csv of the requests
+    requests: tuple[GenerationRequest, ...]  # requests, one a clip, in the order of the corpus
+    set_aside: tuple[SetAside, ...]  # clips without a request, with the reason
 
 
 def prepare_requests(
@@ -234,12 +219,7 @@ def _fused(captions: Sequence[str], fuse: Fuse) -> str:
 
 
 class RequestMaker:
-    """Maker of requests to a video generator, one clip at a time; videos are read in a process that can be killed.
-
-    Args:
-        folder: folder for keyframes and first halves.
-        given: settings of the input.
-    """
+    """Maker of requests to a video generator, one clip at a time; videos are read in a process that can be killed."""
 
     def __init__(self, folder: Path, given: Conditioning) -> None:
         self._folder, self._given = folder, given
@@ -260,31 +240,24 @@ class RequestMaker:
         return GenerationRequest(clip.clip_id, setting, prompt, keyframe, first_half)
 
     def _excerpt(self, excerpt: str, clip: CorpusClip, place: Path) -> Path:
+        from PIL import Image
+
         if not place.is_file():
             if not clip.path:
                 raise MediaError(*NO_PATH)
-            found = self._read(excerpt, file_at(self._given.videos, clip.path), clip.part)
+            part = [clip.part.start_s, clip.part.end_s]
+            task = {"path": str(file_at(self._given.videos, clip.path)), "part": part, "excerpt": excerpt}
+            found: Pixels = np.empty(0, np.uint8)  # pixels, or the bytes of a file
+            for _, array in self._worker.run(task):
+                found = found if array is None else array
             try:
-                write_durably(place, _png(found) if excerpt == "keyframe" else found.tobytes())
+                held = BytesIO(found.tobytes())
+                if excerpt == "keyframe":
+                    Image.fromarray(found).save(held := BytesIO(), "PNG")
+                write_durably(place, held.getvalue())
             except OSError as error:
                 raise CorpusError(f"{place} cannot be written ({(error.strerror or str(error)).lower()}).") from error
         return place
-
-    def _read(self, excerpt: str, video: Path, part: Part) -> Pixels:
-        """Return the worker's answer: pixels, the bytes of a file, or an empty array."""
-        found: Pixels = np.empty(0, np.uint8)
-        task = {"path": str(video), "part": [part.start_s, part.end_s], "excerpt": excerpt}
-        for _, array in self._worker.run(task):
-            found = found if array is None else array
-        return found
-
-
-def _png(pixels: Pixels) -> bytes:
-    from PIL import Image
-
-    held = BytesIO()
-    Image.fromarray(pixels).save(held, "PNG")
-    return held.getvalue()
 
 
 # What a video generator is given of a clip: a keyframe, or its first half.
@@ -373,35 +346,19 @@ _OURS = re.compile(r"-[0-9a-f]{16}\.mp4$")
 _VERSION = 1
 """Of how clips are encoded; those of another one are written anew."""
 
-_HEADERS_SHARE = 0.05
-"""Of the time, about, that reading all headers takes."""
-
 
 @dataclass
 class EqualiseReport:
-    """Report of a run that equalises clips.
+    """Report of a run that equalises clips."""
 
-    Attributes:
-        folder: folder of the new corpus.
-        form: common form of all its clips, by the names of `Form`'s fields.
-        encoded: number of clips that were written now.
-        unchanged: number of clips that were there already.
-        set_aside: clips of the old corpus that are not in the new one.
-        notices: sentences on what the form invents, and on differences between sources that it leaves.
-        seconds: duration of the run.
-    """
-
-    folder: str
-    form: dict[str, str | int]
-    encoded: int = 0
-    unchanged: int = 0
-    set_aside: list[SetAside] = field(default_factory=list)
+    folder: str  # folder of the new corpus
+    form: dict[str, str | int]  # common form of all its clips, by the names of `Form`'s fields
+    encoded: int = 0  # number of clips that were written now
+    unchanged: int = 0  # number of clips that were there already
+    set_aside: list[SetAside] = field(default_factory=list)  # clips of the old corpus that are not in the new one
+    # sentences on what the form invents, and on differences between sources that it leaves
     notices: list[str] = field(default_factory=list)
-    seconds: float = 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as a dictionary that JSON can hold, as `--json` prints it."""
-        return asdict(self)
+    seconds: float = 0.0  # duration of the run
 
 
 def equalise(
@@ -421,21 +378,20 @@ def equalise(
             raise CorpusError(f"The videos that are to be read lie in {folder} too; choose another --out.")
         remove_leftovers(folder)
         headers = FactSettings(settings.videos, folder / FACTS, settings.workers, settings.limits)
-        facts = clip_facts(corpus, headers, stretch_of(progress, 0.0, _HEADERS_SHARE))
+        facts = clip_facts(corpus, headers, stretch_of(progress, 0.0, LOOKING))
         form = common_form(corpus, facts, settings)
         counts, short = frame_counts(corpus, facts, form, settings.duration_s)
         report = EqualiseReport(str(folder), _plain(form), set_aside=[*facts.set_aside, *short])
         report.notices += form_notices(corpus, facts, form)
         writer.claim({"version": _VERSION, **report.form})
-        _Encoding(writer, form, settings, report).run(corpus, counts, stretch_of(progress, _HEADERS_SHARE, 1.0))
+        _Encoding(writer, form, settings, report).run(corpus, counts, stretch_of(progress, LOOKING, 1.0))
         report.encoded, report.unchanged = writer.written, len(writer.clips) - writer.written
         _save(corpus, writer, form, report)
     report.seconds = time.monotonic() - started
     return report
 
 
-@dataclass(frozen=True)
-class _EncodeJob:
+class _EncodeJob(NamedTuple):
     clip: CorpusClip
     frames: int
 
@@ -465,8 +421,9 @@ class _Encoding:
         clip = job.clip
         place = file_at(self._settings.videos, clip.path)
         digest = self._ledger.digest(clip.path, place) or self._ledger.look(clip.path, place, self._digest)[1]
-        key = self._key(job, digest)
-        file = ChangedClip(f"{CLIPS}/{_slug(clip.clip_id)}-{key}.mp4", job.frames, float(self._form.fps))
+        key = digest_of([_VERSION, clip.clip_id, digest, clip.part.start_s, job.frames, _plain(self._form)], 8)
+        slug = re.sub(r"[^0-9A-Za-z._@-]", "_", clip.clip_id)[:60].lstrip(".") or "clip"
+        file = ChangedClip(f"{CLIPS}/{slug}-{key}.mp4", job.frames, float(self._form.fps))
         self._writer.put(clip.clip_id, file, lambda: self._encoded(worker, job, place, key))
         self._ledger.save()
 
@@ -482,8 +439,14 @@ class _Encoding:
         known = self._ledger.set_aside.get(key)
         if known and known[0] not in TRANSIENT and not self._settings.retry:
             raise MediaError(known[0], known[1])  # type: ignore[arg-type]
+        payload = b""
+        task = {"path": str(place), "start_s": job.clip.part.start_s or 0.0, "frames": job.frames}
         try:
-            payload = self._encoded_now(worker, job, place)
+            before = stamp(str(place))
+            for _, array in worker.run(task):
+                payload = payload if array is None else array.tobytes()
+            if stamp(str(place)) != before:
+                raise changed_while_reading()
         except MediaError as error:
             if not self._run.stopping:
                 self._ledger.note_aside(key, error)
@@ -491,25 +454,15 @@ class _Encoding:
         self._ledger.note_aside(key, None)
         return payload
 
-    def _encoded_now(self, worker: Worker, job: _EncodeJob, place: Path) -> bytes:
-        before, payload = stamp(str(place)), b""
-        task = {"path": str(place), "start_s": job.clip.part.start_s or 0.0, "frames": job.frames}
-        for _, array in worker.run(task):
-            if array is not None:
-                payload = array.tobytes()
-        if stamp(str(place)) != before:
-            raise changed_while_reading()
-        return payload
-
-    def _key(self, job: _EncodeJob, digest: str) -> str:
-        """Return 16 hex digits over all that goes into a file."""
-        named = [_VERSION, job.clip.clip_id, digest, job.clip.part.start_s, job.frames, _plain(self._form)]
-        return hashlib.blake2b(json.dumps(named).encode(), digest_size=8).hexdigest()
-
 
 def _save(corpus: Corpus, writer: CorpusWriter, form: Form, report: EqualiseReport) -> None:
     """Write the new corpus, and remove clips of earlier runs that it does not name."""
-    report.set_aside += _orphans(corpus, report.set_aside, writer.clips)
+    gone = {one.clip_id for one in report.set_aside}
+    report.set_aside += [  # mirrors that have nothing left to be compared with
+        SetAside(clip, path, "failed", f"the real clip that it mirrors, {real}, was skipped")
+        for clip, path, real in corpus.clips.select("clip_id", "path", "pair_id").iter_rows()
+        if clip in writer.clips and real in gone
+    ]
     place = {clip: row for row, clip in enumerate(corpus.clips["clip_id"])}
     report.set_aside.sort(key=lambda one: place[one.clip_id])
     for one in report.set_aside:
@@ -525,20 +478,5 @@ def _save(corpus: Corpus, writer: CorpusWriter, form: Form, report: EqualiseRepo
             path.unlink(missing_ok=True)
 
 
-def _orphans(corpus: Corpus, aside: list[SetAside], there: Collection[str]) -> list[SetAside]:
-    """Return the mirrors whose real clip is set aside; they have nothing left to be compared with."""
-    gone = {one.clip_id for one in aside}
-    rows = corpus.clips.select("clip_id", "path", "pair_id").iter_rows()
-    return [
-        SetAside(clip, path, "failed", f"the real clip that it mirrors, {real}, was skipped")
-        for clip, path, real in rows
-        if clip in there and real in gone
-    ]
-
-
 def _plain(form: Form) -> dict[str, str | int]:
     return asdict(form) | {"fps": str(form.fps)}
-
-
-def _slug(clip_id: str) -> str:
-    return re.sub(r"[^0-9A-Za-z._@-]", "_", clip_id)[:60].lstrip(".") or "clip"

@@ -57,18 +57,17 @@ def single_frame(videos: VideoFeatures, which: OneFrame = "middle", *, seed: int
         Features with frames (V, 1, D) and their times; on-screen windows stay as they are.
     """
     _check_word("choice", which, get_args(OneFrame))
-    return _at(videos, [_one_of(real, which, seed, name) for name, real in _real_places(videos)])
+    places = []
+    for name, real in _real_places(videos):
+        numbers = {"first": 0, "middle": len(real) // 2}
+        number = numbers[which] if which in numbers else int(_random_of(name, seed).integers(len(real)))
+        places.append(real[number : number + 1])
+    return _at(videos, places)
 
 
 def sees_order(score: Callable[[VideoFeatures], NDArray[Any]], videos: VideoFeatures) -> bool:
     """Return whether any score changes when frames are reversed; if none does, reordering frames proves nothing."""
     return not np.allclose(score(videos), score(reordered(videos, "reversed")), rtol=0, atol=SAME)
-
-
-def _one_of(real: Indices, which: OneFrame, seed: int, clip_id: str) -> Indices:
-    numbers = {"first": 0, "middle": len(real) // 2}
-    number = numbers[which] if which in numbers else int(_random_of(clip_id, seed).integers(len(real)))
-    return real[number : number + 1]
 
 
 def _moved(videos: VideoFeatures, order: FrameOrder, seed: int, rows: Collection[int]) -> VideoFeatures:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 from zlib import crc32
 
 import numpy as np
@@ -35,37 +35,100 @@ from evenreel.types import Corpus, FloatArray, Pixels
 # Lending of words: which clip's words each clip of a corpus is to show or say, and the column that tells it.
 
 
-def lend_words(
-    corpus: Corpus, words: Mapping[str, str], seed: int, none_to_lend: Callable[[str, int], str]
-) -> dict[str, str]:
+@dataclass(frozen=True)
+class WordSettings:
+    """Settings of writing misleading words on clips, or of saying them.
+
+    Attributes:
+        edit: `overlay`, words of another clip on the picture; `voiceover`, the first caption of another clip in the
+            sound; `overlay-control` and `voiceover-control`, as many random letters or syllables in the same place.
+        seed: seed of the distractors, of the voices, and of the control's letters and syllables.
+
+    Raises:
+        UsageError: there is no such edit.
+    """
+
+    edit: OverlayName | VoiceoverName
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.edit not in (*OVERLAYS, *VOICEOVERS):
+            there = ", ".join((*OVERLAYS, *VOICEOVERS))
+            raise UsageError(f"There is no edit {self.edit!r} of clips; there are: {there}.")
+
+
+@dataclass(frozen=True)
+class LentWords:
+    """Misleading words to write on clips or to say in them, taken from other clips."""
+
+    words: Mapping[str, str]  # words of another clip, by clip id
+    distractors: Mapping[str, str]  # id of the clip that the words are from, by clip id
+    column: str  # column of the clips that names it
+    notices: tuple[str, ...] = ()  # sentences on what is lent, and on what is left out
+
+    def mark(self, corpus: Corpus, edit: OverlayName | VoiceoverName) -> Corpus:
+        """Return a corpus with a column that names each clip's distractor; without such a column for a control."""
+        clips = corpus.clips.drop(OVERLAY_OF, VOICEOVER_OF, strict=False)
+        if edit in (OVERLAY, VOICEOVER):
+            lenders = [self.distractors[clip] for clip in clips["clip_id"]]
+            clips = clips.with_columns(pl.Series(self.column, lenders, pl.String))
+        return make_corpus(clips, corpus.captions)
+
+
+def lend_words(corpus: Corpus, words: Mapping[str, str], seed: int, none_to_lend: str) -> dict[str, str]:
     """Assign each clip another clip of its split, the distractor, whose words it is to show or say.
 
     A clip never gets words of which it has all itself, or of a clip with a caption equal to one of its own. Each clip's
-    words are used about as often.
+    words are used about as often. `none_to_lend` is what a split without any word lacks, for the message.
     """
     sentences = {clip: {_folded(one) for one in some} for clip, some in captions_of(corpus).items()}
     terms = {clip: set(_folded(text).split()) for clip, text in words.items()}
+    splits: dict[str, list[str]] = defaultdict(list)
+    for clip, split in corpus.clips.select("clip_id", "split").iter_rows():
+        splits[split or ""].append(clip)
 
     def fits(carrier: str, distractor: str) -> bool:  # a clip has all of its own words, so it never lends to itself
         return sentences[carrier].isdisjoint(sentences[distractor]) and not terms[distractor] <= terms[carrier]
 
     distractors: dict[str, str] = {}
-    for split, clips in _by_split(corpus).items():
+    for split, clips in splits.items():
         able = [clip for clip in clips if terms[clip]]
         if not able:
-            raise CorpusError(none_to_lend(split, len(clips)))
+            of = f"the split {split!r}" if split else "the corpus"
+            raise CorpusError(f"Not one of the {len(clips):,} clips of {of} has {none_to_lend}")
         random = np.random.default_rng([seed, crc32(split.encode())])
         distractors |= assign_distractors(clips, able, fits, random)
     return distractors
 
 
-def mark_lenders(corpus: Corpus, distractors: Mapping[str, str] | None, column: str) -> Corpus:
-    """Return a corpus with a column that names each clip's distractor; None takes all such columns away."""
-    clips = corpus.clips.drop(OVERLAY_OF, VOICEOVER_OF, strict=False)
-    if distractors is not None:
-        lenders = [distractors[clip] for clip in clips["clip_id"]]
-        clips = clips.with_columns(pl.Series(column, lenders, pl.String))
-    return make_corpus(clips, corpus.captions)
+class _EditByWords:
+    """Edit of clips by words of others (`evenreel.edits.clips.ClipEdit`); of itself it leaves a clip as it is."""
+
+    look: ClassVar[Mapping[str, Any]]
+    """How the words look or sound, the same for all clips."""
+
+    def __init__(self, words: Mapping[str, str], settings: WordSettings) -> None:
+        self._words, self._settings = words, settings
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """Return what identifies the edit and is the same for all clips, ready for JSON."""
+        return {**asdict(self._settings), **self.look}
+
+    def described_of(self, clip_id: str) -> list[str]:
+        """Return what identifies the edit of one clip beyond `described`, such as its words."""
+        return [self._words[clip_id]]
+
+    def __call__(self, clip_id: str, pixels: Pixels) -> Pixels:
+        """Edit the frames (T, 3, H, W) of a clip."""
+        return pixels
+
+    def edit_sound(self, clip_id: str, sound: FloatArray) -> FloatArray:
+        """Edit the sound (N,) of a clip."""
+        return sound
+
+    def _random(self, clip_id: str) -> np.random.Generator:
+        return np.random.default_rng([self._settings.seed, crc32(clip_id.encode())])
 
 
 def captions_of(corpus: Corpus) -> dict[str, list[str]]:
@@ -92,13 +155,6 @@ def _folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _by_split(corpus: Corpus) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
-    for clip, split in corpus.clips.select("clip_id", "split").iter_rows():
-        found[split or ""].append(clip)
-    return found
-
-
 # Overlay of misleading words on clips: a banner with another clip's words, or with random letters as a control.
 #
 # Words that are put on a picture mislead models (Goh et al. 2021, Multimodal neurons in artificial neural
@@ -110,6 +166,10 @@ MOST_LETTERS = 90
 HEIGHT, MOST_LINES, LEAST_LINE_PX = 0.2, 3, 12
 """Of the banner: share of the picture, lines, and the height of a line below which nobody reads it."""
 
+NOTHING_TO_WRITE = (
+    "words that could be put onto another: Pillow's own font writes Latin letters alone. Give captions, or words on "
+    "screen (texts.parquet), in Latin letters."
+)
 LEAST_PICTURE_PX = 3 * LEAST_LINE_PX
 DARK, LIGHT = 24, 240
 _MARGIN = 0.02
@@ -122,126 +182,56 @@ _PLAIN = str.maketrans(
 """Letters, dashes and the stroke of fractions that the font lacks and Unicode does not take apart."""
 
 
-@dataclass(frozen=True)
-class OverlaySettings:
-    """Settings of writing misleading words on clips.
-
-    Attributes:
-        edit: `overlay`, words of another clip; `overlay-control`, as many random letters in the same place.
-        seed: seed of the distractors, and of the control's letters.
-
-    Raises:
-        UsageError: there is no such edit.
-    """
-
-    edit: OverlayName = OVERLAY
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.edit not in OVERLAYS:
-            raise UsageError(f"There is no edit {self.edit!r} of clips; there are: {', '.join(OVERLAYS)}.")
-
-
-@dataclass(frozen=True)
-class DistractorWords:
-    """Misleading words to write on clips, taken from other clips.
-
-    Attributes:
-        words: words to write, by clip id.
-        distractors: id of the clip that the words are from, by clip id.
-        captioned: number of clips that get a caption, since their distractor has no words on its screen.
-        reduced: number of distractors of which words or marks are left out that the font cannot write.
-        shortened: number of distractors whose words are cut to `MOST_LETTERS`.
-        silent: number of clips without any word that the font can write, which are no distractors.
-    """
-
-    words: Mapping[str, str]
-    distractors: Mapping[str, str]
-    captioned: int = 0
-    reduced: int = 0
-    shortened: int = 0
-    silent: int = 0
-
-    @property
-    def notices(self) -> Iterator[str]:
-        """Iterate over notices about the words, a sentence each."""
-        clips = len(self.words)
-        yield (
-            f"{clips - self.captioned:,} of {clips:,} clips carry what is on another clip's screen, {self.captioned:,} "
-            "another clip's first caption."
-        )
-        if self.reduced:
-            yield (
-                f"What Pillow's own font lacks is left out of what {self.reduced:,} of {clips:,} clips lend, words "
-                "with such a letter whole; accents are taken off."
-            )
-        if self.shortened:
-            yield f"{self.shortened:,} of {clips:,} clips lend no more than the first {MOST_LETTERS} letters."
-        if self.silent:
-            yield f"{self.silent:,} of {clips:,} clips have no words that could be written; they lend none."
-
-    def mark(self, corpus: Corpus, edit: OverlayName) -> Corpus:
-        """Return a corpus with a column that names each clip's distractor; without the column for the control."""
-        return mark_lenders(corpus, self.distractors if edit == OVERLAY else None, OVERLAY_OF)
-
-
-def distractor_words(corpus: Corpus, texts: pl.DataFrame | None, seed: int = 0) -> DistractorWords:
+def distractor_words(corpus: Corpus, texts: pl.DataFrame | None, seed: int = 0) -> LentWords:
     """Assign each clip the words of another clip: those on that clip's screen, or else its first caption.
 
     Both clips are of the same split, see `evenreel.edits.overlay.lend_words`.
     """
-    said, shown = captions_of(corpus), _on_screen(corpus, texts)
+    said = captions_of(corpus)
+    shown: dict[str, list[str]] = {clip: [] for clip in said}
+    if texts is not None:
+        signs = texts.filter(pl.col("clip_id").is_in([*shown])).sort("start_frame", maintain_order=True)
+        for clip, text in signs.select("clip_id", "text").iter_rows():
+            shown[clip].append(text)
     on_screen = {clip: _drawn(some) for clip, some in shown.items()}
     whole = {clip: on_screen[clip] or _drawn(said[clip][:1]) for clip in said}
     drawn = {clip: shortened(text, MOST_LETTERS) for clip, text in whole.items()}
-    distractors = lend_words(corpus, drawn, seed, _nothing_to_write)
-    reduced = sum(any(map(_loses_letters, shown[clip] or said[clip][:1])) for clip in said)
-    return DistractorWords(
-        {own: drawn[other] for own, other in distractors.items()},
-        distractors,
-        captioned=sum(not on_screen[other] for other in distractors.values()),
-        reduced=reduced,
-        shortened=sum(len(text) > MOST_LETTERS for text in whole.values()),
-        silent=sum(not text for text in drawn.values()),
-    )
+    distractors = lend_words(corpus, drawn, seed, NOTHING_TO_WRITE)
+    clips, captioned = len(said), sum(not on_screen[other] for other in distractors.values())
+    notices = [
+        f"{clips - captioned:,} of {clips:,} clips carry what is on another clip's screen, {captioned:,} another "
+        "clip's first caption."
+    ]
+    lossy = ((drawable(text) != _folded_letters(text) for text in shown[clip] or said[clip][:1]) for clip in said)
+    if reduced := sum(map(any, lossy)):
+        notices.append(
+            f"What Pillow's own font lacks is left out of what {reduced:,} of {clips:,} clips lend, words with such a "
+            "letter whole; accents are taken off."
+        )
+    if cut := sum(len(text) > MOST_LETTERS for text in whole.values()):
+        notices.append(f"{cut:,} of {clips:,} clips lend no more than the first {MOST_LETTERS} letters.")
+    if silent := sum(not text for text in drawn.values()):
+        notices.append(f"{silent:,} of {clips:,} clips have no words that could be written; they lend none.")
+    lent = {own: drawn[other] for own, other in distractors.items()}
+    return LentWords(lent, distractors, OVERLAY_OF, tuple(notices))
 
 
 def drawable(text: str) -> str:
     """Return a text with plain letters for accented ones, without words that Pillow's own font cannot write.
 
+    Marks that the font lacks are left out; a word with a letter that it lacks is left out whole.
+
     >>> drawable("Café  Hauptstraße 東京 24h")
     'Cafe Hauptstrasse 24h'
     """
-    return " ".join(filter(None, map(_drawable_word, _folded_letters(text).split())))
+    able = (word for word in _folded_letters(text).split() if all(_has_letter(one) for one in word if one.isalnum()))
+    return " ".join(filter(None, ("".join(filter(_has_letter, word)) for word in able)))
 
 
-def _drawable_word(word: str) -> str:
-    """Return the word without marks that the font lacks; empty where it lacks a letter."""
-    if any(one.isalnum() and not _has_letter(one) for one in word):
-        return ""
-    return "".join(filter(_has_letter, word))
+class Overlay(_EditByWords):
+    """Edit of clips that writes words in a banner at the bottom (`evenreel.edits.clips.ClipEdit`)."""
 
-
-class Overlay:
-    """Edit of clips that writes words in a banner at the bottom (`evenreel.edits.clips.ClipEdit`).
-
-    Args:
-        words: words of each clip, by clip id.
-        settings: whether the words or random letters are shown.
-    """
-
-    def __init__(self, words: Mapping[str, str], settings: OverlaySettings) -> None:
-        self._words, self._settings = words, settings
-
-    @property
-    def described(self) -> dict[str, Any]:
-        """Return what identifies the edit and is the same for all clips, ready for JSON."""
-        look = {"height": HEIGHT, "lines": MOST_LINES, "line_px": LEAST_LINE_PX, "colours": [DARK, LIGHT]}
-        return {**asdict(self._settings), **look}
-
-    def described_of(self, clip_id: str) -> list[str]:
-        """Return what identifies the edit of one clip beyond `described`, such as its words."""
-        return [self._words[clip_id]]
+    look: ClassVar = {"height": HEIGHT, "lines": MOST_LINES, "line_px": LEAST_LINE_PX, "colours": [DARK, LIGHT]}
 
     def __call__(self, clip_id: str, pixels: Pixels) -> Pixels:
         """Cover the lowest rows of a clip's frames (T, 3, H, W) with a banner."""
@@ -253,15 +243,11 @@ class Overlay:
         layout = laid_out(self._words[clip_id], size)
         said: Sequence[str] = layout.lines
         if self._settings.edit == OVERLAY_CONTROL:
-            random = np.random.default_rng([self._settings.seed, crc32(clip_id.encode())])
+            random = self._random(clip_id)
             said = [scrambled(line, random) for line in layout.lines]
         painted = pixels.copy()
         painted[:, :, height - size[0] :] = banner(said, layout, size)
         return painted
-
-    def edit_sound(self, clip_id: str, sound: FloatArray) -> FloatArray:
-        """Return the sound (N,) of a clip, which stays as it is."""
-        return sound
 
 
 @dataclass(frozen=True)
@@ -282,10 +268,11 @@ def laid_out(text: str, size: tuple[int, int]) -> Layout:
     """
     height, width = size
     room, most = _room(width), max(1, height // LEAST_LINE_PX)
-    for pieces in (_whole, _pieces):
+    for divided in (False, True):
         for count in range(1, most + 1):
             font = _font(height // count)
-            parts = [part for word in text.split() for part in pieces(word, font, room)]
+            words = text.split()
+            parts = [part for word in words for part in _pieces(word, font, room)] if divided else words
             lines = tuple(_wrapped(parts, font, room))
             if len(lines) <= min(count, MOST_LINES) and all(font.getlength(line) <= room for line in lines):
                 return Layout(lines, height // count)
@@ -327,10 +314,6 @@ def _wrapped(words: Sequence[str], font: ImageFont.FreeTypeFont, room: int) -> I
     yield line
 
 
-def _whole(word: str, font: ImageFont.FreeTypeFont, room: int) -> Iterator[str]:
-    yield word
-
-
 def _pieces(word: str, font: ImageFont.FreeTypeFont, room: int) -> Iterator[str]:
     """Split a word into parts that fit the room, of a letter at least."""
     start = 0
@@ -367,34 +350,10 @@ def _drawn(texts: Iterable[str]) -> str:
     return " ".join(dict.fromkeys(filter(None, map(drawable, texts))))
 
 
-def _loses_letters(text: str) -> bool:
-    return drawable(text) != _folded_letters(text)
-
-
 def _folded_letters(text: str) -> str:
     """Remove accents, and make spaces single."""
     plain = (one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
     return " ".join("".join(plain).translate(_PLAIN).split())
-
-
-def _nothing_to_write(split: str, clips: int) -> str:
-    """Return the sentence for a split without any word to lend."""
-    of = f"the split {split!r}" if split else "the corpus"
-    return (
-        f"Not one of the {clips:,} clips of {of} has words that could be put onto another: Pillow's own font writes "
-        "Latin letters alone. Give captions, or words on screen (texts.parquet), in Latin letters."
-    )
-
-
-def _on_screen(corpus: Corpus, texts: pl.DataFrame | None) -> dict[str, list[str]]:
-    """Return the on-screen words of each clip, as they appear."""
-    found: dict[str, list[str]] = {clip: [] for clip in corpus.clips["clip_id"]}
-    if texts is None:
-        return found
-    shown = texts.filter(pl.col("clip_id").is_in([*found])).sort("start_frame", nulls_last=False, maintain_order=True)
-    for clip, text in shown.select("clip_id", "text").iter_rows():
-        found[clip].append(text)
-    return found
 
 
 # Voice-over of misleading words on clips: a voice says what describes another clip, or syllables as a control.
@@ -409,100 +368,32 @@ OWN_SOUND = 0.1
 """How loud the clip's own sound stays while the voice speaks, as a share."""
 
 
-@dataclass(frozen=True)
-class VoiceoverSettings:
-    """Settings of saying misleading words in clips.
-
-    Attributes:
-        edit: `voiceover`, the first caption of another clip; `voiceover-control`, as many syllables in its place.
-        seed: seed of the distractors, of the voices and of the control's syllables.
-
-    Raises:
-        UsageError: there is no such edit.
-    """
-
-    edit: VoiceoverName = VOICEOVER
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.edit not in VOICEOVERS:
-            raise UsageError(f"There is no edit {self.edit!r} of sound; there are: {', '.join(VOICEOVERS)}.")
-
-
-@dataclass(frozen=True)
-class VoiceoverWords:
-    """Misleading words to say in clips, taken from other clips.
-
-    Attributes:
-        words: words to say, by clip id.
-        distractors: id of the clip that the words are from, by clip id.
-        shortened: number of clips whose words are cut to `VOICEOVER_MOST_LETTERS`.
-        silent: number of clips without any word, which are no distractors.
-    """
-
-    words: Mapping[str, str]
-    distractors: Mapping[str, str]
-    shortened: int = 0
-    silent: int = 0
-
-    @property
-    def notices(self) -> Iterator[str]:
-        """Iterate over notices about the words, a sentence each."""
-        clips = len(self.words)
-        yield f"Over {clips:,} clips a voice says another clip's first caption, as far as the clip is long enough."
-        if self.shortened:
-            yield f"{self.shortened:,} of {clips:,} clips lend no more than the first {VOICEOVER_MOST_LETTERS} letters."
-        if self.silent:
-            yield f"{self.silent:,} of {clips:,} clips have no words that could be said; they lend none."
-
-    def mark(self, corpus: Corpus, edit: VoiceoverName) -> Corpus:
-        """Return a corpus with a column that names each clip's distractor; without the column for the control."""
-        return mark_lenders(corpus, self.distractors if edit == VOICEOVER else None, VOICEOVER_OF)
-
-
-def spoken_words(corpus: Corpus, seed: int = 0) -> VoiceoverWords:
+def spoken_words(corpus: Corpus, seed: int = 0) -> LentWords:
     """Assign each clip the first caption of another clip of its split, see `evenreel.edits.overlay.lend_words`."""
     if not can_speak():
         raise UsageError(f"{NO_ESPEAK}.")
-    whole = {clip: _sayable(some[0]) if some else "" for clip, some in captions_of(corpus).items()}
+    first = {clip: " ".join(some[0].split()) if some else "" for clip, some in captions_of(corpus).items()}
+    whole = {clip: text if any(map(str.isalnum, text)) else "" for clip, text in first.items()}
     said = {clip: shortened(text, VOICEOVER_MOST_LETTERS) for clip, text in whole.items()}
-    distractors = lend_words(corpus, said, seed, _nothing_to_say)
-    return VoiceoverWords(
-        {own: said[other] for own, other in distractors.items()},
-        distractors,
-        shortened=sum(said[clip] != text for clip, text in whole.items()),
-        silent=sum(not text for text in said.values()),
-    )
+    nothing = "a caption that could be said over another; give captions."
+    distractors, clips = lend_words(corpus, said, seed, nothing), len(said)
+    notices = [f"Over {clips:,} clips a voice says another clip's first caption, as far as the clip is long enough."]
+    if cut := sum(said[clip] != text for clip, text in whole.items()):
+        notices.append(f"{cut:,} of {clips:,} clips lend no more than the first {VOICEOVER_MOST_LETTERS} letters.")
+    if silent := sum(not text for text in said.values()):
+        notices.append(f"{silent:,} of {clips:,} clips have no words that could be said; they lend none.")
+    lent = {own: said[other] for own, other in distractors.items()}
+    return LentWords(lent, distractors, VOICEOVER_OF, tuple(notices))
 
 
-class Voiceover:
-    """Edit of clips that lays a voice over their sound (`evenreel.edits.clips.ClipEdit`).
+class Voiceover(_EditByWords):
+    """Edit of clips that lays a voice over their sound (`evenreel.edits.clips.ClipEdit`)."""
 
-    Args:
-        words: words of each clip, by clip id.
-        settings: whether the words or syllables are said.
-    """
-
-    def __init__(self, words: Mapping[str, str], settings: VoiceoverSettings) -> None:
-        self._words, self._settings = words, settings
-
-    @property
-    def described(self) -> dict[str, Any]:
-        """Return what identifies the edit and is the same for all clips, ready for JSON."""
-        voice = {"voices": [*VOICES], "words_per_minute": WORDS_PER_MINUTE, "own_sound": OWN_SOUND}
-        return {**asdict(self._settings), **voice}
-
-    def described_of(self, clip_id: str) -> list[str]:
-        """Return what identifies the edit of one clip beyond `described`, such as its words."""
-        return [self._words[clip_id]]
-
-    def __call__(self, clip_id: str, pixels: Pixels) -> Pixels:
-        """Return the frames (T, 3, H, W) of a clip, which stay as they are."""
-        return pixels
+    look: ClassVar = {"voices": [*VOICES], "words_per_minute": WORDS_PER_MINUTE, "own_sound": OWN_SOUND}
 
     def edit_sound(self, clip_id: str, sound: FloatArray) -> FloatArray:
         """Return the sound (N,) of a clip at 16 kHz with a voice from its beginning on, cut where the clip ends."""
-        said, random = self._words[clip_id], np.random.default_rng([self._settings.seed, crc32(clip_id.encode())])
+        said, random = self._words[clip_id], self._random(clip_id)
         voice = VOICES[int(random.integers(len(VOICES)))]
         if self._settings.edit != VOICEOVER:
             said = babbled(said, random)
@@ -510,13 +401,3 @@ class Voiceover:
         mixed = sound.copy()
         mixed[: len(spoken)] = OWN_SOUND * sound[: len(spoken)] + spoken
         return np.clip(mixed, -1, 1).astype(np.float32)
-
-
-def _sayable(text: str) -> str:
-    """Return a text with single spaces; nothing where it has no word."""
-    return " ".join(text.split()) if any(letter.isalnum() for letter in text) else ""
-
-
-def _nothing_to_say(split: str, clips: int) -> str:
-    of = f"the split {split!r}" if split else "the corpus"
-    return f"Not one of the {clips:,} clips of {of} has a caption that could be said over another; give captions."

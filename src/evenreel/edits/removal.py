@@ -165,16 +165,7 @@ def _patch_at(pixels: int, patches: int) -> NDArray[np.int64]:
 
 
 class Removal:
-    """Edit that removes the background, things or the motion from clips (`evenreel.edits.clips.ClipEdit`).
-
-    Args:
-        encoder: encoder whose towers find the patches to remove; None for motion, which needs none.
-        things: phrases for the things that a clip's captions name, by clip id, see `caption_entities`.
-        settings: what is removed, and how much.
-
-    Raises:
-        UsageError: an encoder is missing.
-    """
+    """Edit that removes the background, things or the motion from clips (`evenreel.edits.clips.ClipEdit`)."""
 
     def __init__(
         self, encoder: LoadedEncoder | None, things: Mapping[str, Sequence[str]], settings: RemovalSettings

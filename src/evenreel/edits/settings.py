@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from evenreel.media.encode import Fit
 
 
-# Settings of edits of clips; the command line reads them, so this imports nothing that takes time.
-
 FrameOrder = Literal["original", "random", "reversed"]
 OrderStage = Literal["sampled", "video"]
 OneFrame = Literal["middle", "first", "random"]
@@ -79,9 +77,6 @@ class ClipEditSettings:
         videos: folder in which the paths of the clips begin.
         fps: most frames a second of the new clips; a video that has fewer keeps its own.
         limits: limits of one clip.
-
-    Raises:
-        UsageError: the rate is not above 0.
     """
 
     videos: Path = Path()
@@ -104,9 +99,6 @@ class RemovalSettings:
         places: phrases for backgrounds.
         share: largest share of a clip's patches that is removed, above 0 and at most 1.
         seed: seed of the place that the control paints over.
-
-    Raises:
-        UsageError: a value is out of its range.
     """
 
     removed: Removed
@@ -125,8 +117,6 @@ class RemovalSettings:
         if not 0 < self.share <= 1:
             raise UsageError(f"The share of patches to paint over is {self.share}; it is above 0 and at most 1.")
 
-
-# Settings of corrupting clips; the command line reads them, so this imports nothing that takes time.
 
 KINDS = (
     *("gaussian-noise", "impulse-noise", "fog", "snow", "elastic", "compression"),
@@ -172,9 +162,6 @@ class CorruptionSettings:
         seed: seed of what is drawn, a clip's the same at every strength.
         workers: number of processes; 0 means one for each core.
         limits: limits of one clip.
-
-    Raises:
-        UsageError: there is no such kind or strength, or a value is out of its range.
     """
 
     kinds: Annotated[tuple[str, ...], OptionForm("--kind")] = ()

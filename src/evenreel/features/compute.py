@@ -13,7 +13,7 @@ from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -58,10 +58,6 @@ from evenreel.files import file_at
 from evenreel.media import parse_rule
 from evenreel.media.workers import FileStamp
 from evenreel.types import Corpus, Encoder, TextTrack, VideoInfo, WindowRule
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 # On-screen words that a corpus ships, used instead of those that a text recogniser finds.
 #
@@ -201,16 +197,7 @@ def _frame_window(encoder: Encoder) -> WindowRule | None:
 
 
 class FeatureJob:
-    """One run over one folder of features, which is locked.
-
-    Args:
-        folder: folder of the features.
-        encoder: makes the features; the job is its only user.
-        settings: sampling and text, with the rule in its standard words.
-        progress: receives the events of the run.
-        reader: target of the workers; tests put stubs here.
-        words: on-screen words that the corpus ships; None to read them in the frames.
-    """
+    """One run over one folder of features, which is locked."""
 
     def __init__(
         self,

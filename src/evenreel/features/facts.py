@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,8 @@ _FILE_COLUMNS: dict[str, pl.DataType] = {
     "ctime_ns": pl.Int64(),
     **FACT_COLUMNS,
 }
+
+_SCHEMA = pl.Schema(_FILE_COLUMNS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,17 +83,37 @@ def clip_facts(corpus: Corpus, settings: FactSettings, progress: Progress = lamb
     A file that is in the cache as it is now is not opened again; one that could not be read is tried each time.
     """
     clips = list(clips_of(corpus))
-    known = _load(settings.cache)
-    job = _HeaderJob(settings, known)
+    found = _load(settings.cache)
+
+    def is_known(path: str) -> bool:
+        row = found.get(path)
+        try:
+            now = stamp(str(file_at(settings.videos, path)))
+        except MediaError:
+            return False
+        return row is not None and FileStamp(row["size"], row["mtime_ns"], row["ctime_ns"]) == now
+
+    def read(worker: Worker, path: str) -> None:
+        place = str(file_at(settings.videos, path))
+        row: dict[str, Any] = {"path": path, **asdict(stamp(place))}
+        for info, _ in worker.run({"path": place}):
+            row |= {name: info[name] for name in FACT_COLUMNS}
+        found[path] = row
+
+    def set_aside(path: str, error: MediaError) -> None:
+        found[path] = {"path": path, "reason": error.reason, "sentence": str(error)}
+
+    new_reader = partial(Worker, READER, {"limits": asdict(settings.limits)}, settings.limits)
+    run = ClipRun(new_reader, read, set_aside, settings.workers or usable_cores(), progress)
     try:
-        job.run(list(dict.fromkeys(clip.path for clip in clips if clip.path)), progress)
+        run.run([path for path in dict.fromkeys(clip.path for clip in clips if clip.path) if not is_known(path)])
     finally:
-        _save(settings.cache, job.found)
+        _save(settings.cache, found)
     rows: list[dict[str, Any]] = []
     aside: list[SetAside] = []
     for clip in clips:
         try:
-            rows.append(_facts(clip, job.found))
+            rows.append(_facts(clip, found))
         except MediaError as error:
             aside.append(clip_aside(clip, error))
     return ClipFacts(pl.DataFrame(rows, schema={"clip_id": pl.String(), **FACT_COLUMNS}), tuple(aside))
@@ -114,45 +137,6 @@ def with_facts(corpus: Corpus, facts: ClipFacts) -> Corpus:
             "it."
         ) from error
     return make_corpus(clips.with_columns(filled), corpus.captions)
-
-
-class _HeaderJob:
-    """One look at the files of a corpus.
-
-    Attributes:
-        found: a row a path, by `_FILE_COLUMNS`, or with `reason` and `sentence` where it cannot be read.
-    """
-
-    def __init__(self, settings: FactSettings, known: Mapping[str, dict[str, Any]]) -> None:
-        self._settings = settings
-        self.found = dict(known)
-
-    def run(self, paths: list[str], progress: Progress) -> None:
-        """Read the headers of the files that are not known as they are now."""
-        readers = self._settings.workers or usable_cores()
-        run = ClipRun(self._new_reader, self._read, self._set_aside, readers, progress)
-        run.run([path for path in paths if not self._is_known(path)])
-
-    def _is_known(self, path: str) -> bool:
-        row = self.found.get(path)
-        try:
-            now = stamp(str(file_at(self._settings.videos, path)))
-        except MediaError:
-            return False
-        return row is not None and FileStamp(row["size"], row["mtime_ns"], row["ctime_ns"]) == now
-
-    def _new_reader(self) -> Worker:
-        return Worker(READER, {"limits": asdict(self._settings.limits)}, self._settings.limits)
-
-    def _read(self, worker: Worker, path: str) -> None:
-        place = str(file_at(self._settings.videos, path))
-        row: dict[str, Any] = {"path": path, **asdict(stamp(place))}
-        for info, _ in worker.run({"path": place}):
-            row |= {name: info[name] for name in FACT_COLUMNS}
-        self.found[path] = row
-
-    def _set_aside(self, path: str, error: MediaError) -> None:
-        self.found[path] = {"path": path, "reason": error.reason, "sentence": str(error)}
 
 
 def _facts(clip: CorpusClip, found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
@@ -180,13 +164,9 @@ def _load(cache: Path | None) -> dict[str, dict[str, Any]]:
     if cache is None or not cache.is_file():
         return {}
     with contextlib.suppress(OSError, pl.exceptions.PolarsError):
-        return {row["path"]: row for row in _rows(pl.read_parquet(cache))}
+        table = pl.read_parquet(cache)
+        return {row["path"]: row for row in table.iter_rows(named=True)} if table.schema == _SCHEMA else {}
     return {}
-
-
-def _rows(table: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    if table.schema == pl.Schema(_FILE_COLUMNS):
-        yield from table.iter_rows(named=True)
 
 
 def _save(cache: Path | None, found: Mapping[str, dict[str, Any]]) -> None:

@@ -6,16 +6,18 @@ import contextlib
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from evenreel.config import MediaLimits, as_path, check_corpus
+from evenreel.corpus.imported import some
+from evenreel.corpus.tables import select
 from evenreel.errors import CorpusError, FeaturesError, MediaError
 from evenreel.features.manifest import (
     BATCH_TEXTS,
@@ -37,6 +39,7 @@ from evenreel.features.manifest import (
     store,
 )
 from evenreel.features.pool import SetAside
+from evenreel.features.scene_elements import clip_means
 from evenreel.features.settings import Words, rule_text
 from evenreel.features.shards import Shard, glance, read_shard, seal, unseal
 from evenreel.features.stored import StoredClips, read_index, unread_captions
@@ -46,7 +49,7 @@ from evenreel.language.role_graphs import role_graph, role_graph_of_json
 from evenreel.language.taggers import TaggerName, load_tagger
 from evenreel.media.workers import Worker, content_digest
 from evenreel.progress import Progress
-from evenreel.types import Corpus, Encoder, OnScreen, Pixels, RoleGraph, Shown, TextFeatures, VideoFeatures
+from evenreel.types import Corpus, Encoder, FloatArray, OnScreen, Pixels, RoleGraph, Shown, TextFeatures, VideoFeatures
 
 # Sentences of on-screen windows by an encoder, each encoded once and kept beside the features.
 #
@@ -64,13 +67,7 @@ Vectors = dict[str, NDArray[np.float16]]
 
 
 class Sentences:
-    """Store of the vectors of on-screen sentences for one folder of features.
-
-    Args:
-        folder: folder of the features.
-        manifest: encoder of the folder.
-        encoder: loads that encoder; called when a sentence is not known yet.
-    """
+    """Store of the vectors of on-screen sentences for one folder of features."""
 
     def __init__(self, folder: Path, manifest: Manifest, encoder: Callable[[], Encoder]) -> None:
         self._folder, self._manifest, self._load = folder / SENTENCES, manifest, encoder
@@ -136,7 +133,8 @@ class Sentences:
         """Note the sentences of a block of this encoder, by its header alone."""
         try:
             record = glance(path)
-            if record["format"] > FORMAT or not self._is_ours(record):
+            ours = (self._manifest.weights_hash, self._manifest.precision)
+            if record["format"] > FORMAT or (record["weights_hash"], record["precision"]) != ours:
                 return
             texts, whole, cut = record["texts"], record["whole"], record["cut"]
         except Exception as error:
@@ -145,10 +143,6 @@ class Sentences:
             return
         self._blocks |= dict.fromkeys(texts, path)
         self._fits |= dict.fromkeys(whole, True) | dict.fromkeys(cut, False)
-
-    def _is_ours(self, record: dict[str, Any]) -> bool:
-        manifest = self._manifest
-        return (record["weights_hash"], record["precision"]) == (manifest.weights_hash, manifest.precision)
 
     def _read(self, path: Path) -> Vectors:
         """Read the sentences of a block with their vectors; none of a damaged one."""
@@ -208,7 +202,16 @@ def with_graphs(texts: TextFeatures, corpus: Corpus, progress: Progress = lambda
 
     Each distinct text is parsed once: 70,000 take half a minute.
     """
-    captions = _captions(corpus)
+    table = corpus.captions
+    if COLUMN not in table.columns:
+        table = table.with_columns(pl.lit(None, pl.String).alias(COLUMN))
+    if table.schema[COLUMN] not in (pl.String, pl.Null):
+        raise CorpusError(
+            f"The column {COLUMN} of the captions is {table.schema[COLUMN]}; it holds JSON as text, or is left out."
+        )
+    captions = {
+        caption_id: (text, given) for caption_id, text, given in table.select("caption_id", "text", COLUMN).rows()
+    }
     if missing := next((caption_id for caption_id in texts.ids if caption_id not in captions), None):
         raise FeaturesError(
             f"The corpus has no caption {missing}, of which there are features; give the corpus that they are of."
@@ -231,18 +234,6 @@ def graphs_of(captions: Sequence[str], progress: Progress = lambda share: None) 
     return graphs
 
 
-def _captions(corpus: Corpus) -> dict[str, tuple[str, str | None]]:
-    """Text and graph of each caption, by its id."""
-    table = corpus.captions
-    if COLUMN not in table.columns:
-        table = table.with_columns(pl.lit(None, pl.String).alias(COLUMN))
-    if table.schema[COLUMN] not in (pl.String, pl.Null):
-        raise CorpusError(
-            f"The column {COLUMN} of the captions is {table.schema[COLUMN]}; it holds JSON as text, or is left out."
-        )
-    return {caption_id: (text, given) for caption_id, text, given in table.select("caption_id", "text", COLUMN).rows()}
-
-
 def _read(text: str, caption_id: str, known: dict[str, RoleGraph]) -> RoleGraph:
     if text not in known:
         try:
@@ -257,17 +248,11 @@ READER = "evenreel.media.sound:MomentReader"
 
 @dataclass(frozen=True, eq=False)
 class ClipPictures:
-    """Reads frames of a corpus's clips by their times; each clip in a process of its own, which can be killed.
+    """Reads frames of a corpus's clips by their times; each clip in a process of its own, which can be killed."""
 
-    Attributes:
-        corpus: the clips.
-        videos: folder in which the paths of the clips begin.
-        limits: limits of one clip.
-    """
-
-    corpus: Corpus
-    videos: Path
-    limits: MediaLimits
+    corpus: Corpus  # the clips
+    videos: Path  # folder in which the paths of the clips begin
+    limits: MediaLimits  # limits of one clip
 
     def frames(self, clip_id: str, times_s: Sequence[float]) -> list[Pixels]:
         """Read the frames of a clip at some times, (H, W, 3) uint8 each."""
@@ -294,8 +279,6 @@ class ClipPictures:
 
 
 # Loading of features: checked, in the order of the corpus, padded, and never of other content.
-
-_SHOWN = 5
 
 
 def load_video_features(
@@ -327,7 +310,11 @@ def load_video_features(
     clips = find_clips(folder, corpus, rule=rule, words=words, windows=windows)
     videos, aside = clips.load()
     if aside and not leave_out_aside:
-        raise FeaturesError(_aside(clips.folder, [one.clip_id for one in aside]))
+        named = _some([one.clip_id for one in aside])
+        raise FeaturesError(
+            f"{len(aside):,} clips were skipped when the features in {clips.folder} were made ({named}); leave them "
+            "out (leave_out_aside), or mend their videos and run `evenreel features` again."
+        )
     return videos
 
 
@@ -357,7 +344,13 @@ def find_clips(
     folder = as_path(folder, "folder")
     check_corpus(corpus)
     manifest = read_manifest(folder)
-    made = _asked_for(folder, manifest, rule, words)
+    made = manifest.find(None if rule is None else rule_text(rule), words)
+    if made is None:
+        there = ", ".join(f"'{one}'" for one in manifest.sets)
+        raise FeaturesError(
+            f"{folder} holds features by {there}, not by what is asked for; run `evenreel features` with its --rule "
+            "and --words."
+        )
     if windows and made.windows is None:
         raise FeaturesError(
             f"The features in {folder} have no on-screen text; run `evenreel features` without --no-ocr."
@@ -368,7 +361,14 @@ def find_clips(
     if chosen:
         return StoredClips(folder, manifest, made, chosen, read_index(folder), tuple(clips_of(corpus)))
     ledger = Ledger.load(folder)
-    return FoundClips(folder, manifest, made, ledger, tuple(_keys(manifest, made, ledger, corpus)))
+    digests: dict[str, str | None] = {"": None}
+    keys = []
+    for clip in clips_of(corpus):
+        if clip.path not in digests:
+            digests[clip.path] = _load_digest(ledger, clip.path, file_at(manifest.videos, clip.path))
+        digest = digests[clip.path]
+        keys.append((clip, clip_key(digest, clip, made, manifest.precision) if digest else None))
+    return FoundClips(folder, manifest, made, ledger, tuple(keys))
 
 
 def load_text_features(folder: str | Path, corpus: Corpus) -> TextFeatures:
@@ -386,13 +386,56 @@ def load_text_features(folder: str | Path, corpus: Corpus) -> TextFeatures:
     mask = _mask([places[text].length for text in texts])
     words = np.zeros((*mask.shape, manifest.dimension), np.float16)
     sentence = np.zeros((len(texts), manifest.dimension), np.float16)
-    for path, rows in _by_block(texts, places).items():  # one block at a time: the padded words are large enough
+    by_block: dict[Path, list[int]] = {}
+    for row, text in enumerate(texts):
+        by_block.setdefault(places[text].block, []).append(row)
+    for path, rows in by_block.items():  # one block at a time: the padded words are large enough
         block = read_block(path, manifest.weights_hash, manifest.precision)
         for row in rows:
             place = places[texts[row]]
             words[row, : place.length] = block.words_of(place.row)
             sentence[row] = block.sentence[place.row]
     return TextFeatures(tuple(corpus.captions["caption_id"]), words, mask, sentence)
+
+
+# The mean frame of each clip by a tower before its training, beside features of the trained tower.
+
+
+class PretrainedMeans(NamedTuple):
+    """Means of the frames of V clips by the pretrained tower, (V, D), of any length, and its id."""
+
+    means: FloatArray
+    encoder_id: str
+    weights_hash: str
+
+
+def pretrained_means(folder: str | Path, corpus: Corpus, clip_ids: tuple[str, ...]) -> PretrainedMeans:
+    """Compute the mean frame of some clips from features of the pretrained tower."""
+    found = find_clips(folder, select(corpus, where=pl.col("clip_id").is_in(clip_ids)))
+    if found.manifest.streams:
+        raise FeaturesError(
+            f"The features in {folder} were computed elsewhere, and captions have none in their space; give those of "
+            "the encoder before its training."
+        )
+    videos, _ = found.load()
+    means = clip_means(videos)[all_of(clip_ids, videos.ids, folder)]
+    return PretrainedMeans(means, found.manifest.encoder_id, found.manifest.weights_hash)
+
+
+def with_pretrained_means(videos: VideoFeatures, folder: str | Path, corpus: Corpus) -> VideoFeatures:
+    """Add pretrained means to the features of clips."""
+    return replace(videos, pretrained_mean=pretrained_means(folder, corpus, videos.ids).means)
+
+
+def all_of(clip_ids: Sequence[str], there: Sequence[str], folder: str | Path) -> list[int]:
+    """Return the row of each clip among those that were loaded; one that was skipped is refused."""
+    place = {clip_id: row for row, clip_id in enumerate(there)}
+    if missing := next((clip_id for clip_id in clip_ids if clip_id not in place), None):
+        raise FeaturesError(
+            f"The clip {missing} can be used, and was skipped when the features in {folder} were computed; compute "
+            "them again."
+        )
+    return [place[clip_id] for clip_id in clip_ids]
 
 
 def check_text_features(folder: str | Path, corpus: Corpus) -> None:
@@ -404,7 +447,7 @@ def _places(folder: Path, manifest: Manifest, corpus: Corpus) -> dict[str, Place
     texts = corpus.captions["text"].to_list()
     places = find_texts(folder, texts, manifest.weights_hash, manifest.precision)
     if missing := sorted(set(texts) - places.keys()):
-        raise FeaturesError(_missing(folder, "captions", missing, len(set(texts))))
+        raise _missing(folder, "captions", missing, len(set(texts)))
     return places
 
 
@@ -483,12 +526,13 @@ class FoundClips(Shown):
         for clip, key in self.keys:
             if (shard := self._shard(key)) is not None:
                 shards[clip.clip_id] = replace(shard, **left)
-            elif trouble := _known_trouble(clip, key, self.ledger):
+            elif trouble := self._known_trouble(clip, key):
                 aside.append(SetAside(clip.clip_id, clip.path, *trouble))
             else:
                 missing.append(clip.clip_id)
         if missing:  # all in one message
-            raise FeaturesError(_missing(self.folder, "clips", missing, len(self.keys)) + self._remedy())
+            unread = " If they were read with --no-ocr, ask for them without on-screen text."
+            raise _missing(self.folder, "clips", missing, len(self.keys), "" if self.made.windows is None else unread)
         return shards, tuple(aside)
 
     def fingerprint(self) -> dict[str, str | int | None]:
@@ -509,12 +553,10 @@ class FoundClips(Shown):
             "clips": hashlib.blake2b(json.dumps(keys).encode(), digest_size=16).hexdigest(),
         }
 
-    def _remedy(self) -> str:
-        return (
-            ""
-            if self.made.windows is None
-            else " If they were read with --no-ocr, ask for them without on-screen text."
-        )
+    def _known_trouble(self, clip: CorpusClip, key: str | None) -> tuple[str, str] | None:
+        if not clip.path:
+            return NO_PATH
+        return self.ledger.unreadable.get(clip.path) or self.ledger.set_aside.get(key or "")
 
     def _shard(self, key: str | None) -> Shard | None:
         path = clip_shard(self.folder, key) if key else None
@@ -525,29 +567,6 @@ class FoundClips(Shown):
             raise FeaturesError(f"The shard {path} is of {shard.encoder_id}, another encoder; {RECOMPUTE}.")
         there = None if shard.window_texts is None else len(shard.window_texts)
         return shard if self.made.windows in (None, there) else None
-
-
-def _asked_for(folder: Path, manifest: Manifest, rule: str | None, words: Words | None) -> FeatureSet:
-    made = manifest.find(None if rule is None else rule_text(rule), words)
-    if made is None:
-        there = ", ".join(f"'{one}'" for one in manifest.sets)
-        raise FeaturesError(
-            f"{folder} holds features by {there}, not by what is asked for; run `evenreel features` with its --rule "
-            "and --words."
-        )
-    return made
-
-
-def _keys(
-    manifest: Manifest, made: FeatureSet, ledger: Ledger, corpus: Corpus
-) -> Iterator[tuple[CorpusClip, str | None]]:
-    """Iterate over clips and the names of their shards; None where the video was not looked at as it is now."""
-    digests: dict[str, str | None] = {"": None}
-    for clip in clips_of(corpus):
-        if clip.path not in digests:
-            digests[clip.path] = _load_digest(ledger, clip.path, file_at(manifest.videos, clip.path))
-        digest = digests[clip.path]
-        yield clip, clip_key(digest, clip, made, manifest.precision) if digest else None
 
 
 def _load_digest(ledger: Ledger, path: str, place: Path) -> str | None:
@@ -561,21 +580,6 @@ def _load_digest(ledger: Ledger, path: str, place: Path) -> str | None:
         return None
 
 
-def _known_trouble(clip: CorpusClip, key: str | None, ledger: Ledger) -> tuple[str, str] | None:
-    """Return reason and sentence of a clip that is known to be unreadable; else None."""
-    if not clip.path:
-        return NO_PATH
-    return ledger.unreadable.get(clip.path) or ledger.set_aside.get(key or "")
-
-
-def _by_block(texts: Sequence[str], places: Mapping[str, Place]) -> dict[Path, list[int]]:
-    """Group captions by the block that holds their features."""
-    rows: dict[Path, list[int]] = {}
-    for row, text in enumerate(texts):
-        rows.setdefault(places[text].block, []).append(row)
-    return rows
-
-
 def _mask(lengths: Sequence[int]) -> NDArray[np.bool_]:
     """(N, longest) True = real."""
     return np.asarray(np.arange(max(lengths, default=0)) < np.array(lengths, np.int64)[:, None])
@@ -587,19 +591,12 @@ def _present(array: NDArray[Any] | None) -> NDArray[Any]:
     return array
 
 
-def _missing(folder: Path, what: str, missing: Sequence[str], of: int) -> str:
-    return (
+def _missing(folder: Path, what: str, missing: Sequence[str], of: int, more: str = "") -> FeaturesError:
+    return FeaturesError(
         f"{len(missing):,} of {of:,} {what} have no up-to-date features in {folder} ({_some(missing)}); run `evenreel "
-        "features` for this corpus again."
-    )
-
-
-def _aside(folder: Path, aside: Sequence[str]) -> str:
-    return (
-        f"{len(aside):,} clips were skipped when the features in {folder} were made ({_some(aside)}); leave them out "
-        "(leave_out_aside), or mend their videos and run `evenreel features` again."
+        f"features` for this corpus again.{more}"
     )
 
 
 def _some(names: Sequence[str]) -> str:
-    return ", ".join(repr(name[:60]) for name in names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    return some([repr(name[:60]) for name in names], 5)

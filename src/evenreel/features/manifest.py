@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,6 @@ from evenreel.files import TEMPORARY_SUFFIX, is_temporary, write_durably
 from evenreel.media.sampling import Part
 from evenreel.media.workers import FileStamp, stamp
 from evenreel.types import Corpus, Encoder, Shown, WindowRule
-
-if TYPE_CHECKING:
-    from evenreel.types import Encoder
-
 
 # Paths of a corpus's features, and a ledger of each video's content when it was last read.
 
@@ -66,18 +62,14 @@ def remove_leftovers(folder: Path) -> None:
 class Ledger:
     """Digests of the videos when they were last read, and clips that are set aside.
 
-    It saves reading every video again to see whether it has changed. A lost ledger costs time and no feature.
+    It saves reading every video again to see whether it has changed. A lost ledger costs time and no feature."""
 
-    Attributes:
-        path: file of the ledger.
-        files: stamp and digest of each video, by its path in the corpus.
-        set_aside: reason and sentence of clips that cannot be read, by their key.
-        unreadable: reason and sentence of videos whose content could not be read, by their path in the corpus.
-    """
-
-    path: Path
+    path: Path  # file of the ledger
+    # stamp and digest of each video, by its path in the corpus
     files: dict[str, tuple[FileStamp, str]] = field(default_factory=dict)
+    # reason and sentence of clips that cannot be read, by their key
     set_aside: dict[str, tuple[str, str]] = field(default_factory=dict)
+    # reason and sentence of videos whose content could not be read, by their path in the corpus
     unreadable: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -169,19 +161,12 @@ class ForeignTextsError(FeaturesError):
 
 @dataclass(frozen=True, eq=False)
 class TextBlock:
-    """Features of N texts.
+    """Features of N texts."""
 
-    Attributes:
-        texts: N texts, all different.
-        words: (sum of lengths, D) float16, the words of one text after those of another.
-        lengths: N numbers of words.
-        sentence: (N, D) float16, rows of unit length.
-    """
-
-    texts: tuple[str, ...]
-    words: NDArray[np.float16]
-    lengths: tuple[int, ...]
-    sentence: NDArray[np.float16]
+    texts: tuple[str, ...]  # N texts, all different
+    words: NDArray[np.float16]  # (sum of lengths, D) float16, the words of one text after those of another
+    lengths: tuple[int, ...]  # N numbers of words
+    sentence: NDArray[np.float16]  # (N, D) float16, rows of unit length
 
     def words_of(self, row: int) -> NDArray[np.float16]:
         """Return the words (W, D) of one text."""
@@ -441,7 +426,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> Manifest:
 
 
 def manifest_beside(folder: Path, manifest: Manifest) -> Manifest | None:
-    """Return the manifest of a folder that these features may be written to; None where none can be read."""
+    """Return the manifest of a folder that these features may go into; None where it has none or a damaged one."""
     there = None
     with contextlib.suppress(DamagedManifestError):
         there = read_manifest(folder) if (folder / MANIFEST).exists() else None
@@ -476,26 +461,19 @@ def _owner(folder: Path) -> tuple[str, str] | None:
 
 
 def _build(fields: Mapping[str, Any]) -> Manifest:
-    sets = tuple(_build_set(one) for one in _take(fields, "sets", list))
+    sets = []
+    for one in _take(fields, "sets", list):
+        windows = one["windows"] if one["windows"] is None else _take(one, "windows", int)
+        if one["words"] not in get_args(Words):
+            raise ValueError(f"words of {one['words']!r}")
+        frame_window = one.get("frame_window")
+        rule = None if frame_window is None else WindowRule(**frame_window)
+        sets.append(FeatureSet(_take(one, "rule", str), one["words"], windows, rule))
     if not sets:
         raise ValueError("no set")
-    names = ("encoder_id", "weights_hash", "precision", "videos")
-    texts = {name: _take(fields, name, str) for name in names}
+    texts = {name: _take(fields, name, str) for name in ("encoder_id", "weights_hash", "precision", "videos")}
     streams = tuple(FeatureStream(str(name), int(size)) for name, size in fields.get("streams", ()))
-    return Manifest(**texts, dimension=_take(fields, "dimension", int), sets=sets, streams=streams)
-
-
-def _build_set(fields: Mapping[str, Any]) -> FeatureSet:
-    windows = fields["windows"] if fields["windows"] is None else _take(fields, "windows", int)
-    if fields["words"] not in get_args(Words):
-        raise ValueError(f"words of {fields['words']!r}")
-    frame_window = fields.get("frame_window")
-    return FeatureSet(
-        _take(fields, "rule", str),
-        fields["words"],
-        windows,
-        None if frame_window is None else WindowRule(**frame_window),
-    )
+    return Manifest(**texts, dimension=_take(fields, "dimension", int), sets=tuple(sets), streams=streams)
 
 
 def _take(fields: Mapping[str, Any], name: str, kind: type[Any]) -> Any:

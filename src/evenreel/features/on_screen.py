@@ -10,7 +10,7 @@ import polars as pl
 
 from evenreel.corpus.tables import select
 from evenreel.errors import FeaturesError
-from evenreel.features.load import FoundClips, find_clips
+from evenreel.features.load import FoundClips, all_of, find_clips
 from evenreel.features.pool import SetAside
 from evenreel.features.settings import Words
 from evenreel.features.stored import StoredClips
@@ -35,7 +35,7 @@ def read_on_screen(
     fits: Fits,
     changes: WordChanges,
 ) -> ScreenSentences:
-    """Read the on-screen sentences of some clips, as a tokenizer takes them, made anew of the signs of `rule`."""
+    """Read the on-screen sentences of some clips, as a tokenizer takes them, of the signs that `rule` found."""
     found = find_clips(folder, select(corpus, where=pl.col("clip_id").is_in(clip_ids)), rule=rule, windows=True)
     if isinstance(found, StoredClips) or found.made.windows is None:
         raise FeaturesError(
@@ -43,11 +43,7 @@ def read_on_screen(
             "--no-ocr."
         )
     shards, _ = found.shards(without=("frames", "windows"))
-    if missing := next((clip_id for clip_id in clip_ids if clip_id not in shards), None):
-        raise FeaturesError(
-            f"The clip {missing} can be used, and was skipped when the features in {folder} were computed; compute "
-            "them again."
-        )
+    all_of(clip_ids, list(shards), folder)
     windows = [changed_windows(shards[clip_id], clip_id, changes, found.made, fits) for clip_id in clip_ids]
     confidence = np.array([[one.confidence for one in row] for row in windows], np.float32)
     return ScreenSentences(tuple(tuple(one.text for one in row) for row in windows), confidence, found.made.words)

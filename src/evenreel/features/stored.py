@@ -9,18 +9,19 @@ import shlex
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.config import as_path, check_corpus, check_kind
 from evenreel.corpus.array_files import ArrayArchive, check_unpacked, map_array
+from evenreel.corpus.imported import some
 from evenreel.documents import parse_json
 from evenreel.errors import FeaturesError, MediaError, UsageError
 from evenreel.extras import needed_extra
@@ -56,12 +57,8 @@ IDS = "ids"
 
 Array = NDArray[Any]
 
-
-class ArrayPlace(Protocol):
-    """A place of arrays on the disk, one for each clip."""
-
-    def get(self, clip_id: str) -> Array | None:
-        """Read the array of a clip as it was stored; None where there is none."""
+ArrayPlace = Callable[[str], "Array | None"]
+"""Reads the array of a clip as it was stored, by the clip's id; None where there is none."""
 
 
 @contextmanager
@@ -74,75 +71,84 @@ def opened(path: Path, ids_files: Sequence[Path] = ()) -> Iterator[ArrayPlace]:
         ids_files: names of the rows of an `.npy`, a line each (`.txt`), a JSON list, or an `.npy` of text. It takes the
             one with as many names as it has rows, else the one beside it: `NAME_ids.txt`, `NAME_names.npy`, ...
     """
-    with ExitStack() as stack:
-        yield _open(path, ids_files, stack)
-
-
-def _open(path: Path, ids_files: Sequence[Path], stack: ExitStack) -> ArrayPlace:
     suffix = path.suffix.lower()
     if path.is_dir():
-        return _Folder(path)
-    if not path.is_file():
+        yield lambda clip_id: _numpy_file(file) if (file := path / f"{_flat(clip_id)}.npy").is_file() else None
+    elif not path.is_file():
         raise UsageError(f"There is nothing at {path}; arrays come as {FORMS}.")
-    if suffix in PICKLES:
+    elif suffix in PICKLES:
         raise FeaturesError(_is_pickle(path))
-    if suffix == ".npz":
-        archive = stack.enter_context(_archive_file(path))
-        return _rows_of_archive(path, archive) if IDS in archive else _Archive(path, archive)
-    if suffix == ".npy":
+    elif suffix == ".npy":
         array = np.atleast_1d(_numpy_file(path))
-        return _Rows(array, _positions(_ids_of(path, len(array), ids_files), path))
-    if suffix in (".hdf5", ".h5"):
-        return _Hdf5(path, stack.enter_context(_hdf5_file(path)))
-    raise UsageError(f"{path} has a form that is not read; arrays come as {FORMS}.")
-
-
-@dataclass(frozen=True)
-class _Folder:
-    path: Path
-
-    def get(self, clip_id: str) -> Array | None:
-        file = self.path / f"{_flat(clip_id)}.npy"
-        return _numpy_file(file) if file.is_file() else None
-
-
-@dataclass(frozen=True)
-class _Archive:
-    path: Path
-    arrays: Mapping[str, Any]
-
-    def get(self, clip_id: str) -> Array | None:
-        for name in (clip_id, _flat(clip_id)):
-            if name in self.arrays:
-                return _member(self.path, self.arrays, name)
-        return None
-
-
-@dataclass(frozen=True)
-class _Hdf5:
-    path: Path
-    file: Any
-
-    def get(self, clip_id: str) -> Array | None:
+        yield _of_rows(path, array, _ids_of(path, len(array), ids_files))
+    elif suffix == ".npz":
+        with _reading(path, str(path)):
+            archive = ArrayArchive(path)
+        with archive:
+            yield _of_archive(path, archive)
+    elif suffix in (".hdf5", ".h5"):
         try:
-            found = (self.file.get(name) for name in (clip_id, _flat(clip_id)))
-            dataset = next((one for one in found if hasattr(one, "shape")), None)  # a group has none
-            if dataset is None:
-                return None
-            check_unpacked(f"the dataset {dataset.name}", dataset.id.get_storage_size(), dataset.nbytes)
-            return np.asarray(dataset[()])
-        except Exception as error:  # a damaged file, or a filter that is not there
-            raise _unread(self.path, error, f"The dataset {clip_id!r} of {self.path}") from error
+            hdf5 = importlib.import_module("h5py").File(path, "r")
+        except ModuleNotFoundError as error:
+            raise UsageError(needed_extra(error, str(path))) from error
+        except OSError as error:
+            raise FeaturesError(f"{path} cannot be read as HDF5 ({error}); get or make it again.") from error
+        with hdf5:
+            yield lambda clip_id: _dataset(path, hdf5, clip_id)
+    else:
+        raise UsageError(f"{path} has a form that is not read; arrays come as {FORMS}.")
 
 
-@dataclass(frozen=True)
-class _Rows:
-    array: Array
-    row_of: Mapping[str, int]
+@contextmanager
+def _reading(path: Path, what: str) -> Iterator[None]:
+    """Say which file could not be read: a damaged one can fail in any way."""
+    try:
+        yield
+    except Exception as error:
+        with path.open("rb") as file:
+            pickled = file.read(1) == b"\x80"
+        if pickled or any(words in str(error) for words in ("Object arrays", "Python objects")):  # as numpy says it
+            raise FeaturesError(_is_pickle(path)) from error
+        raise FeaturesError(f"{what} cannot be read ({error}); get or make it again.") from error
 
-    def get(self, clip_id: str) -> Array | None:
-        row = self.row_of.get(clip_id)
-        return None if row is None else np.asarray(self.array[row])
+
+def _numpy_file(path: Path) -> Array:
+    """An array, mapped and not read."""
+    with _reading(path, str(path)):
+        return map_array(path)
+
+
+def _dataset(path: Path, hdf5: Any, clip_id: str) -> Array | None:
+    with _reading(path, f"The dataset {clip_id!r} of {path}"):  # it may need a filter that is not there
+        found = (hdf5.get(name) for name in (clip_id, _flat(clip_id)))
+        dataset = next((one for one in found if hasattr(one, "shape")), None)  # a group has none
+        if dataset is None:
+            return None
+        check_unpacked(f"the dataset {dataset.name}", dataset.id.get_storage_size(), dataset.nbytes)
+        return np.asarray(dataset[()])
+
+
+def _of_archive(path: Path, archive: Mapping[str, Any]) -> ArrayPlace:
+    def member(name: str) -> Array:
+        with _reading(path, f"The array {name!r} of {path}"):
+            return np.asarray(archive[name])
+
+    if IDS not in archive:
+        return lambda clip_id: next((member(name) for name in (clip_id, _flat(clip_id)) if name in archive), None)
+    names = [name for name in archive if name != IDS]
+    if len(names) != 1:
+        raise UsageError(f"{path} has {len(names)} arrays beside '{IDS}'; one is needed, a row for each id.")
+    ids, array = _names(member(IDS)), np.atleast_1d(member(names[0]))
+    if len(array) != len(ids):
+        raise UsageError(f"{path} has {len(array):,} rows and {len(ids):,} ids; they have to be as many.")
+    return _of_rows(path, array, ids)
+
+
+def _of_rows(path: Path, array: Array, ids: Sequence[str]) -> ArrayPlace:
+    positions = {clip_id: row for row, clip_id in enumerate(ids)}
+    if len(positions) < len(ids):
+        raise UsageError(f"The names of the rows of {path} are not all different; each clip has one row.")
+    return lambda clip_id: np.asarray(array[positions[clip_id]]) if clip_id in positions else None
 
 
 def _flat(clip_id: str) -> str:
@@ -150,85 +156,32 @@ def _flat(clip_id: str) -> str:
     return clip_id.replace("/", "_")
 
 
-def _numpy_file(path: Path) -> Array:
-    """An array, mapped and not read."""
-    try:
-        return map_array(path)
-    except Exception as error:  # a damaged file can fail in any way
-        raise _unread(path, error, str(path)) from error
-
-
-def _archive_file(path: Path) -> ArrayArchive:
-    """An archive of arrays."""
-    try:
-        return ArrayArchive(path)
-    except Exception as error:  # likewise
-        raise _unread(path, error, str(path)) from error
-
-
-def _member(path: Path, arrays: Mapping[str, Any], name: str) -> Array:
-    try:
-        return np.asarray(arrays[name])
-    except Exception as error:  # likewise
-        raise _unread(path, error, f"The array {name!r} of {path}") from error
-
-
-def _hdf5_file(path: Path) -> Any:
-    try:
-        return importlib.import_module("h5py").File(path, "r")
-    except ModuleNotFoundError as error:
-        raise UsageError(needed_extra(error, str(path))) from error
-    except OSError as error:
-        raise FeaturesError(f"{path} cannot be read as HDF5 ({error}); get or make it again.") from error
-
-
-def _rows_of_archive(path: Path, archive: Mapping[str, Any]) -> _Rows:
-    names = [name for name in archive if name != IDS]
-    if len(names) != 1:
-        raise UsageError(f"{path} has {len(names)} arrays beside '{IDS}'; one is needed, a row for each id.")
-    ids = _names(_member(path, archive, IDS))
-    array = np.atleast_1d(_member(path, archive, names[0]))
-    if len(array) != len(ids):
-        raise UsageError(f"{path} has {len(array):,} rows and {len(ids):,} ids; they have to be as many.")
-    return _Rows(array, _positions(ids, path))
-
-
-def _positions(ids: Sequence[str], path: Path) -> dict[str, int]:
-    positions = {clip_id: row for row, clip_id in enumerate(ids)}
-    if len(positions) < len(ids):
-        raise UsageError(f"The names of the rows of {path} are not all different; each clip has one row.")
-    return positions
-
-
 def _ids_of(path: Path, count: int, ids_files: Sequence[Path]) -> list[str]:
     """The names of the rows of an array, from the files that were given or the one beside it."""
-    files = ids_files or _beside(path)
+    stems = dict.fromkeys(
+        (path.stem, path.stem.removesuffix("_ft"))
+    )  # HGR's `trn_ft.npy` has its own in `trn_names.npy`
+    beside = (
+        path.with_name(f"{stem}_{what}{suffix}")
+        for stem in stems
+        for what in ("ids", "names")
+        for suffix in (".txt", ".json", ".npy")
+    )
+    files = ids_files or [file for file in beside if file.is_file()]
+    listed = ", ".join(map(str, files))
     fitting = list(dict.fromkeys(ids for file in files if len(ids := _read_ids(file)) == count))
     if len(fitting) == 1:
         return list(fitting[0])
     if fitting:
         raise UsageError(
-            f"{path} has {count:,} rows, and several of {_listed(files)} have so many ids; put the right ones into "
+            f"{path} has {count:,} rows, and several of {listed} have so many ids; put the right ones into "
             f"{path.stem}_ids.txt beside it, and leave --ids out."
         )
-    beside = f"no {path.stem}_ids.txt or {path.stem}_names.npy beside it has"
+    none = f"none of {listed} has" if files else f"no {path.stem}_ids.txt or {path.stem}_names.npy beside it has"
     raise UsageError(
-        f"{path} has {count:,} rows, and {f'none of {_listed(files)} has' if files else beside} so many ids; name with "
-        "--ids a file with one clip id a line, in the order of the rows."
+        f"{path} has {count:,} rows, and {none} so many ids; name with --ids a file with one clip id a line, in the "
+        "order of the rows."
     )
-
-
-def _listed(files: Sequence[Path]) -> str:
-    return ", ".join(str(file) for file in files)
-
-
-def _beside(path: Path) -> list[Path]:
-    """Return files that may name the rows: `trn_ft.npy` has its names in `trn_names.npy`, as those of HGR."""
-    stems = dict.fromkeys((path.stem, path.stem.removesuffix("_ft")))
-    names = (
-        f"{stem}_{what}{suffix}" for stem in stems for what in ("ids", "names") for suffix in (".txt", ".json", ".npy")
-    )
-    return [file for name in names if (file := path.with_name(name)).is_file()]
 
 
 def _read_ids(file: Path) -> tuple[str, ...]:
@@ -252,14 +205,6 @@ def _names(array: Array) -> tuple[str, ...]:
     """The texts of an array, which may be bytes."""
     names = np.ravel(array).tolist()
     return tuple(name.decode(errors="replace") if isinstance(name, bytes) else str(name) for name in names)
-
-
-def _unread(path: Path, error: Exception, what: str) -> FeaturesError:
-    with path.open("rb") as file:
-        pickled = file.read(1) == b"\x80"
-    if pickled or any(words in str(error) for words in ("Object arrays", "Python objects")):  # as numpy says it
-        return FeaturesError(_is_pickle(path))
-    return FeaturesError(f"{what} cannot be read ({error}); get or make it again.")
 
 
 def _is_pickle(path: Path) -> str:
@@ -287,7 +232,6 @@ MATRICES = ("frames.npy", "frames-2.npy")
 FORMAT = 1
 _AGAIN = "run `evenreel features --stored` again"
 _SILENT = "one of its frames is zero in every stream that is used"
-_SHOWN = 5
 
 
 class MatrixRows(NamedTuple):
@@ -300,21 +244,11 @@ class MatrixRows(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredIndex:
-    """Rows of each clip in the matrix.
+    """Rows of each clip in the matrix."""
 
-    Attributes:
-        matrix: name of the matrix's file.
-        clips: rows by clip id.
-        aside: reason and sentence of each clip without rows.
-    """
-
-    matrix: str
-    clips: Mapping[str, MatrixRows]
-    aside: Mapping[str, tuple[str, str]]
-
-    def to_json(self) -> str:
-        """Return the index as JSON text."""
-        return json.dumps({"format": FORMAT, "matrix": self.matrix, "clips": self.clips, "aside": self.aside})
+    matrix: str  # name of the matrix's file
+    clips: Mapping[str, MatrixRows]  # rows by clip id
+    aside: Mapping[str, tuple[str, str]]  # reason and sentence of each clip without rows
 
 
 def read_index(folder: Path) -> StoredIndex:
@@ -381,7 +315,11 @@ class StoredClips(Shown):
             else:
                 missing.append(clip.clip_id)
         if missing:
-            raise FeaturesError(_missing(self.folder, missing, len(self.clips)))
+            named = some([repr(name[:60]) for name in missing], 5)
+            raise FeaturesError(
+                f"{len(missing):,} of {len(self.clips):,} clips were not in the corpus when the features in "
+                f"{self.folder} were stored ({named}); {_AGAIN} for this corpus."
+            )
         matrix = self._matrix()
         frames = self._view(matrix, there)
         if frames is None:
@@ -506,21 +444,12 @@ def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 def _times(clips: Sequence[CorpusClip], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return (V, T) middles of equal parts of each clip, as times are not stored; seconds without a known length."""
     counts = mask.sum(axis=1)
-    lengths_s = [_length_s(clip, count) for clip, count in zip(clips, counts.tolist(), strict=True)]
+    lengths_s = [
+        float(count) if clip.part.end_s is None else clip.part.end_s - (clip.part.start_s or 0.0)
+        for clip, count in zip(clips, counts.tolist(), strict=True)
+    ]
     steps = np.array(lengths_s) / counts
     return np.asarray(np.where(mask, (np.arange(mask.shape[1]) + 0.5) * steps[:, None], 0.0))
-
-
-def _length_s(clip: CorpusClip, count: int) -> float:
-    return float(count) if clip.part.end_s is None else clip.part.end_s - (clip.part.start_s or 0.0)
-
-
-def _missing(folder: Path, missing: Sequence[str], of: int) -> str:
-    some = ", ".join(repr(name[:60]) for name in missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")
-    return (
-        f"{len(missing):,} of {of:,} clips were not in the corpus when the features in {folder} were stored ({some}); "
-        f"{_AGAIN} for this corpus."
-    )
 
 
 # Storing features that others computed in a folder that is read like one of our own.
@@ -575,13 +504,34 @@ def store_features(
     folder = as_path(folder, "folder")
     check_kind(settings, StoredSettings, "settings", "give StoredSettings(...)")
     started = time.monotonic()
-    with _opened(settings) as places, writer_lock(folder, FeaturesError, "name another --out"):
-        source = _ArraySource(places, _dimensions(corpus, places), settings.frames)
-        manifest = _manifest(settings, source)
+    with ExitStack() as stack:
+        places = {  # by name, so that features are the same in whatever order streams are given
+            name: [stack.enter_context(opened(path, settings.ids)) for path in paths]
+            for name, paths in sorted(settings.streams.items())
+        }
+        stack.enter_context(writer_lock(folder, FeaturesError, "name another --out"))
+        dimensions = {name: _dimension(corpus, name, of) for name, of in places.items()}
+        source = _ArraySource(places, dimensions, settings.frames)
+        streams = tuple(FeatureStream(*pair) for pair in dimensions.items())
+        manifest = Manifest(
+            encoder_id=f"{STORED}{settings.name}",
+            weights_hash=hashlib.sha256(json.dumps([settings.name, streams]).encode()).hexdigest(),
+            dimension=sum(dimensions.values()),
+            precision=FLOAT32,
+            videos="",
+            sets=(FeatureSet(stored_rule(settings.frames)),),
+            streams=streams,
+        )
         manifest_beside(folder, manifest)
         remove_leftovers(folder)
         index = _write_matrix(folder, corpus, source, progress)
-        _commit(folder, manifest, index)
+        (folder / MANIFEST).unlink(missing_ok=True)  # without it a folder holds nothing
+        named = {"format": FORMAT, "matrix": index.matrix, "clips": index.clips, "aside": index.aside}
+        store(folder / INDEX, json.dumps(named).encode())
+        put_manifest(folder, manifest)
+        for name in MATRICES:
+            if name != index.matrix:
+                (folder / name).unlink(missing_ok=True)
     return FeatureReport(
         str(folder),
         manifest.encoder_id,
@@ -598,17 +548,11 @@ def store_features(
 
 @dataclass(frozen=True)
 class _ArraySource:
-    """Arrays of all streams.
+    """Arrays of all streams."""
 
-    Attributes:
-        places: places of each stream.
-        dimensions: D of each stream.
-        frames: most frames of a clip; None for all.
-    """
-
-    places: Mapping[str, Sequence[ArrayPlace]]
-    dimensions: Mapping[str, int]
-    frames: int | None
+    places: Mapping[str, Sequence[ArrayPlace]]  # places of each stream
+    dimensions: Mapping[str, int]  # D of each stream
+    frames: int | None  # most frames of a clip; None for all
 
     def clip(self, clip_id: str) -> NDArray[np.float16]:
         """Return the frames (T, D) of a clip, the streams side by side."""
@@ -663,7 +607,7 @@ class _ArraySource:
 def _first(places: Sequence[ArrayPlace], clip_id: str) -> NDArray[Any] | None:
     """Return the array of a clip in the first place that has one."""
     try:
-        return next((array for place in places if (array := place.get(clip_id)) is not None), None)
+        return next((array for place in places if (array := place(clip_id)) is not None), None)
     except FeaturesError as error:
         raise MediaError("unreadable", str(error)) from error
 
@@ -674,21 +618,6 @@ def _sampled(array: NDArray[np.float32], frames: int | None) -> NDArray[np.float
         return array
     rows: NDArray[np.float32] = array[np.round(np.linspace(0, len(array) - 1, frames)).astype(np.int64)]
     return rows
-
-
-@contextmanager
-def _opened(settings: StoredSettings) -> Iterator[dict[str, list[ArrayPlace]]]:
-    """The places of every stream; by name, so that features are the same in whatever order streams are given."""
-    with ExitStack() as stack:
-        yield {
-            name: [stack.enter_context(opened(path, settings.ids)) for path in paths]
-            for name, paths in sorted(settings.streams.items())
-        }
-
-
-def _dimensions(corpus: Corpus, places: Mapping[str, Sequence[ArrayPlace]]) -> dict[str, int]:
-    """Return D of each stream: that of most of the first arrays."""
-    return {name: _dimension(corpus, name, of) for name, of in places.items()}
 
 
 def _dimension(corpus: Corpus, name: str, places: Sequence[ArrayPlace]) -> int:
@@ -707,37 +636,20 @@ def _dimension(corpus: Corpus, name: str, places: Sequence[ArrayPlace]) -> int:
         if seen.total() == _LOOKED_AT:
             break
     if not seen:
-        raise FeaturesError(_no_array(corpus, name, trouble))
+        first = next(iter(corpus.clips["clip_id"]), "")
+        none = (
+            f"The stream {name} has an array of none of the {corpus.clips.height:,} clips of the corpus, the first of "
+            f"which is called {first[:60]!r}; arrays have to be called by the ids of clips."
+        )
+        raise FeaturesError(f"The stream {name} has no array that can be used: {trouble}" if trouble else none)
     return seen.most_common(1)[0][0]
-
-
-def _no_array(corpus: Corpus, name: str, trouble: str) -> str:
-    if trouble:
-        return f"The stream {name} has no array that can be used: {trouble}"
-    first = next(iter(corpus.clips["clip_id"]), "")
-    return (
-        f"The stream {name} has an array of none of the {corpus.clips.height:,} clips of the corpus, the first of "
-        f"which is called {first[:60]!r}; arrays have to be called by the ids of clips."
-    )
-
-
-def _manifest(settings: StoredSettings, source: _ArraySource) -> Manifest:
-    streams = tuple(FeatureStream(*pair) for pair in source.dimensions.items())
-    named = json.dumps([settings.name, streams])
-    return Manifest(
-        encoder_id=f"{STORED}{settings.name}",
-        weights_hash=hashlib.sha256(named.encode()).hexdigest(),
-        dimension=sum(stream.dimension for stream in streams),
-        precision=FLOAT32,
-        videos="",
-        sets=(FeatureSet(stored_rule(settings.frames)),),
-        streams=streams,
-    )
 
 
 def _write_matrix(folder: Path, corpus: Corpus, source: _ArraySource, progress: Progress) -> StoredIndex:
     """Write the frames of all clips under a name that no index has yet."""
-    name = _free_name(folder)
+    name = MATRICES[0]
+    with suppress(FeaturesError):  # there is no index yet
+        name = next(one for one in MATRICES if one != read_index(folder).matrix)
     clips: dict[str, MatrixRows] = {}
     aside: dict[str, tuple[str, str]] = {}
     clip_ids = corpus.clips["clip_id"].to_list()
@@ -756,7 +668,9 @@ def _write_matrix(folder: Path, corpus: Corpus, source: _ArraySource, progress: 
                     clips[clip_id] = MatrixRows(count, len(rows), zlib.crc32(payload))
                     count += len(rows)
                 progress((number + 1) / len(clip_ids))
-            _check_some(clips, aside)
+            if not clips:
+                clip_id, (_, sentence) = next(iter(aside.items()))
+                raise FeaturesError(f"Not one of the {len(aside):,} clips can be used; of {clip_id}: {sentence}.")
             file.seek(0)
             _write_head(file, count, width)
     except OSError as error:
@@ -766,32 +680,6 @@ def _write_matrix(folder: Path, corpus: Corpus, source: _ArraySource, progress: 
     return StoredIndex(name, clips, aside)
 
 
-def _free_name(folder: Path) -> str:
-    """The name of a matrix that the folder's index, if there is one, does not name."""
-    try:
-        used = read_index(folder).matrix
-    except FeaturesError:
-        return MATRICES[0]
-    return next(name for name in MATRICES if name != used)
-
-
 def _write_head(file: BinaryIO, rows: int, width: int) -> None:
     """The header of the `.npy`, which numpy makes equally long whatever the number of rows."""
     np.lib.format.write_array_header_1_0(file, {"descr": "<f2", "fortran_order": False, "shape": (rows, width)})
-
-
-def _check_some(clips: Mapping[str, MatrixRows], aside: Mapping[str, tuple[str, str]]) -> None:
-    if clips:
-        return
-    clip_id, (_, sentence) = next(iter(aside.items()))
-    raise FeaturesError(f"Not one of the {len(aside):,} clips can be used; of {clip_id}: {sentence}.")
-
-
-def _commit(folder: Path, manifest: Manifest, index: StoredIndex) -> None:
-    """Make the written matrix that of the folder; without a manifest a folder holds nothing."""
-    (folder / MANIFEST).unlink(missing_ok=True)
-    store(folder / INDEX, index.to_json().encode())
-    put_manifest(folder, manifest)
-    for name in MATRICES:
-        if name != index.matrix:
-            (folder / name).unlink(missing_ok=True)

@@ -46,21 +46,14 @@ B = 0.75
 
 @dataclass(frozen=True, eq=False)
 class Bm25Scores:
-    """BM25 scores of Q captions and V clips, computed from n terms when a block is read; implements `ScoreBlocks`.
+    """BM25 scores of Q captions and V clips, computed from n terms when a block is read; implements `ScoreBlocks`."""
 
-    Attributes:
-        caption_ids: Q ids of captions.
-        video_ids: V ids of clips.
-        asked: (Q, n) sparse, 1 where a caption has a term.
-        weights: (n, V) sparse, what a term adds to the score of a clip, 0 where the clip does not show it.
-        about: notes on what the scores use.
-    """
-
-    caption_ids: Sequence[str]
-    video_ids: Sequence[str]
-    asked: sparse.csr_array
+    caption_ids: Sequence[str]  # Q ids of captions
+    video_ids: Sequence[str]  # V ids of clips
+    asked: sparse.csr_array  # (Q, n) sparse, 1 where a caption has a term
+    # (n, V) sparse, what a term adds to the score of a clip, 0 where the clip does not show it
     weights: sparse.csr_array
-    about: ScoreNotes = _USING_COUNTS
+    about: ScoreNotes = _USING_COUNTS  # notes on what the scores use
 
     def block(self, captions: slice, videos: slice) -> NDArray[np.float32]:
         """Compute the scores (q, v), float32, of some captions and clips; both slices have a start and a stop."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache, lru_cache
-from importlib import resources
 from typing import Literal
+
+from evenreel.language.synonyms import packaged_lines
 
 _SHORTENED = re.compile(r"\w+n['’ʼ]t\b|['’ʼ](?:s|d|m|ll|re|ve)\b", re.IGNORECASE)
 """English that an apostrophe shortens: 'not' with the verb before it, and the ends of 'man's' and 'they'll'."""
@@ -82,8 +83,7 @@ def stop_words() -> frozenset[str]:
 
 
 def _rows(name: str) -> list[list[str]]:
-    text = resources.files("evenreel.language").joinpath(name).read_text(encoding="utf-8")
-    return [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+    return [line.split() for line in packaged_lines(name)]
 
 
 # Base forms ----------------------------------------------------------------------------------------------------------

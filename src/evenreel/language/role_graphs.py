@@ -175,11 +175,8 @@ def _kind(token: Token) -> Kind | None:
         return "clause"
     if token.tag == "CC" or token.lemma in _JOINS:
         return "join"
-    return "link" if _is_link(token) else None
-
-
-def _is_link(token: Token) -> bool:
-    return token.tag in ("IN", "TO", "RP") or token.lemma in PARTICLES or token.lemma in ("next", "close", "top")
+    links = token.tag in ("IN", "TO", "RP") or token.lemma in PARTICLES or token.lemma in ("next", "close", "top")
+    return "link" if links else None
 
 
 def is_word(token: Token) -> bool:
@@ -196,23 +193,9 @@ def is_word(token: Token) -> bool:
 VERB, NOUN = "V", "NOUN"
 
 ROLES = (
-    VERB,
-    "ARG1",
-    "ARG0",
-    "ARG2",
-    "ARG3",
-    "ARG4",
-    "ARGM-LOC",
-    "ARGM-MNR",
-    "ARGM-TMP",
-    "ARGM-DIR",
-    "ARGM-ADV",
-    "ARGM-PRP",
-    "ARGM-PRD",
-    "ARGM-COM",
-    "ARGM-MOD",
-    NOUN,
-)
+    VERB, "ARG1", "ARG0", "ARG2", "ARG3", "ARG4", "ARGM-LOC", "ARGM-MNR", "ARGM-TMP", "ARGM-DIR", "ARGM-ADV",
+    "ARGM-PRP", "ARGM-PRD", "ARGM-COM", "ARGM-MOD", NOUN,
+)  # fmt: skip
 """The roles that HGR tells apart, PropBank's names: `ARG0` who acts, `ARG1` what is acted on, `ARGM-LOC` where, ..."""
 
 NO_WORD = "<none>"
@@ -243,7 +226,7 @@ def role_graph(tokens: Tagged) -> RoleGraph:
     reading.read()
     places = [place for place, token in enumerate(tokens) if is_word(token)]
     number = {place: n for n, place in enumerate(places)}
-    words = tuple(_small(tokens[place]) for place in places)
+    words = tuple(sys.intern(tokens[place].text.lower().replace("’", "'")) for place in places)
     nodes = sorted(reading.nodes, key=lambda node: node.places)
     at = {id(node): n for n, node in enumerate(nodes)}
     return RoleGraph(
@@ -267,7 +250,10 @@ edges=((0, 1),))
     """
     try:
         named, edges = parse_json(text)
-        words = _root_words(named)
+        root = next((node["words"] for node in named.values() if node["role"] == _ROOT), None)
+        if root is None:
+            raise KeyError(_ROOT)
+        words = tuple(sys.intern(str(word).lower()) for word in root)
         nodes = {name: _node(node, len(words)) for name, node in named.items() if node["role"] != _ROOT}
         between = tuple(_between(nodes, [(first, second) for first, second, _ in edges], named))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -393,17 +379,6 @@ def _modifier(noun: Piece, link: Piece | None) -> str | None:
 def _role_after() -> dict[str, str]:
     """The role that each preposition gives."""
     return {word: role for role in ROLES for word in words_of(role)}
-
-
-def _small(token: Token) -> str:
-    return sys.intern(token.text.lower().replace("’", "'"))
-
-
-def _root_words(named: Mapping[str, Any]) -> tuple[str, ...]:
-    for node in named.values():
-        if node["role"] == _ROOT:
-            return tuple(sys.intern(str(word).lower()) for word in node["words"])
-    raise KeyError(_ROOT)
 
 
 def _node(node: Mapping[str, Any], words: int) -> RoleNode:

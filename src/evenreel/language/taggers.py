@@ -392,9 +392,6 @@ class SpacyTagger:
 
     Args:
         model: name of an installed model or path of a folder with one; None takes the best that is installed.
-
-    Raises:
-        UsageError: spaCy or the model is not installed, or the pipeline gives no tags.
     """
 
     def __init__(self, model: str | None = None) -> None:
@@ -413,15 +410,12 @@ class SpacyTagger:
         distinct = list(dict.fromkeys(captions))
         tagged = map(_tokens, self._pipeline.pipe(distinct, batch_size=_BATCH))
         of_caption = dict(zip(distinct, tagged, strict=True))
-        self._refuse_untagged(of_caption)
-        return [of_caption[caption] for caption in captions]
-
-    def _refuse_untagged(self, of_caption: dict[str, Tagged]) -> None:
         if any(of_caption.values()) and not any(token.tag for tokens in of_caption.values() for token in tokens):
             raise UsageError(
                 f"The pipeline {self.name} gives no part-of-speech tags (it has: "
                 f"{', '.join(self._pipeline.pipe_names) or 'nothing'}); take one with a tagger."
             )
+        return [of_caption[caption] for caption in captions]
 
 
 def installed_model() -> str | None:

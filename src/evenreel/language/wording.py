@@ -6,10 +6,9 @@ import gzip
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise
+from functools import cache
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,9 +149,9 @@ def _is_empty(one: Phrase) -> bool:
 def _is_style(one: Phrase, some: Sequence[Phrase], tokens: Tagged) -> bool:
     """Whether it speaks of the recording, or of who sees or shows it."""
     if one.kind == "activity":
-        return one.head in _style_verbs() and _is_told(one, tokens)
+        return one.head in _style("verbs") and _is_told(one, tokens)
     nouns = [token.lemma for token in tokens[one.start : one.stop] if token.part == "noun"]
-    if all(noun in _style_nouns() for noun in nouns):
+    if all(noun in _style("nouns") for noun in nouns):
         return True
     return one.head in _SPEAKERS and any(_shows(other, one, tokens) for other in some)
 
@@ -173,12 +172,12 @@ def _is_told(verb: Phrase, tokens: Tagged) -> bool:
         return tag != "VBG"
     if subject.lemma in _POINTERS:
         return place == 1
-    return subject.lemma in _TELLERS or (subject.part == "noun" and subject.lemma in _style_nouns())
+    return subject.lemma in _TELLERS or (subject.part == "noun" and subject.lemma in _style("nouns"))
 
 
 def _shows(verb: Phrase, speaker: Phrase, tokens: Tagged) -> bool:
     """Whether a speaker is all that stands with a verb of showing: `someone shows`, `shown by someone`."""
-    if verb.head not in _style_verbs() or not _is_told(verb, tokens):
+    if verb.head not in _style("verbs") or not _is_told(verb, tokens):
         return False
     first, second = sorted((verb, speaker), key=lambda one: one.start)
     between = tokens[first.start + 1 : second.start]
@@ -293,7 +292,7 @@ def _is_manner(tokens: Tagged, place: int, start: int) -> bool:
         return True
     if token.part != "adverb" or (token.text[:1].isupper() and place > 0):
         return False
-    return word in _style_adverbs() or (word.endswith("ly") and word not in _NO_MANNER)
+    return word in _style("adverbs") or (word.endswith("ly") and word not in _NO_MANNER)
 
 
 def _is_word(token: Token) -> bool:
@@ -308,24 +307,13 @@ def _joined(caption: str, places: Sequence[tuple[int, int]]) -> str:
     return text
 
 
-@lru_cache(maxsize=1)
-def _style_nouns() -> frozenset[str]:
-    return frozenset(packaged_lines("style_nouns.txt"))
-
-
-@lru_cache(maxsize=1)
-def _style_verbs() -> frozenset[str]:
-    return frozenset(packaged_lines("style_verbs.txt"))
-
-
-@lru_cache(maxsize=1)
-def _style_adverbs() -> frozenset[str]:
-    return frozenset(packaged_lines("style_adverbs.txt"))
+@cache
+def _style(part: str) -> frozenset[str]:
+    """Words of style: `nouns`, `verbs` or `adverbs`."""
+    return frozenset(packaged_lines(f"style_{part}.txt"))
 
 
 # Edits of captions that change their style and keep their content, or the other way round.
-#
-# `evenreel.language.wording` divides content and style.
 
 SOMETHING = "something"
 """What is said where content is taken away."""
@@ -467,15 +455,10 @@ def _other(letter: str, letters: str, random: np.random.Generator) -> str:
 # before a replaced word becomes `a` or `an` as needed, and a capital at the beginning stays one. Articles stay where
 # their noun is removed (`a is running`): the shorter the edit, the surer it is.
 
-MASKING_SOMETHING, THINGS = "something", "things"
-"""What is said instead of a noun of one thing, and of several."""
+THINGS = "things"
+"""What is said instead of a noun of several things; of one it is `SOMETHING`."""
 
-DEEDS = {
-    "VBG": "doing something",
-    "VBZ": "does something",
-    "VBD": "did something",
-    "VBN": "done",
-}
+DEEDS = {"VBG": "doing something", "VBZ": "does something", "VBD": "did something", "VBN": "done"}
 """What is said instead of a verb, by its tag; of others it is `do something`."""
 
 _ARTICLES = frozenset({"a", "an", "the"})
@@ -512,7 +495,7 @@ def generic(caption: str, tokens: Tagged, places: Collection[int]) -> str:
     for place in places:
         words[place] = _generic(tokens, place)
         before = place - 1
-        if words[place] == MASKING_SOMETHING and before >= 0 and tokens[before].lemma in _ARTICLES:
+        if words[place] == SOMETHING and before >= 0 and tokens[before].lemma in _ARTICLES:
             words[before] = ""
     return rewritten(caption, tokens, words)
 
@@ -541,10 +524,10 @@ def rewritten(caption: str, tokens: Tagged, words: Mapping[int, str]) -> str:
 def _generic(tokens: Tagged, place: int) -> str:
     token = tokens[place]
     if token.part == "noun":
-        return THINGS if token.tag in ("NNS", "NNPS") else MASKING_SOMETHING
+        return THINGS if token.tag in ("NNS", "NNPS") else SOMETHING
     if token.part == "verb":
         deed = DEEDS.get(token.tag, "do something")
-        return f"{deed} with" if deed.endswith(MASKING_SOMETHING) and _has_object(tokens, place) else deed
+        return f"{deed} with" if deed.endswith(SOMETHING) and _has_object(tokens, place) else deed
     return ""
 
 
@@ -607,7 +590,6 @@ def _tidy(text: str) -> str:
     return text.lstrip(" ,;:")
 
 
-_GZIP = b"\x1f\x8b"
 _LONGEST_LINE = 1 << 20
 
 
@@ -626,72 +608,41 @@ def read_word_vectors(path: str | Path, words: Sequence[str]) -> tuple[NDArray[n
         rows.setdefault(word.encode(), []).append(row)
     found = np.zeros(len(words), np.bool_)
     try:
-        with _word_vectors_opened(path) as stream:
-            first, dimension = _first_line(stream, path)
+        with path.open("rb") as file, gzip.open(file) if file.peek(2)[:2] == b"\x1f\x8b" else file as stream:
+            number, first = 1, stream.readline(_LONGEST_LINE).split()
+            if len(first) == 2 and all(part.isdigit() for part in first):  # word2vec: how many words, how many numbers
+                number, first = 2, stream.readline(_LONGEST_LINE).split()
+            dimension = len(first) - 1
+            if dimension < 1:
+                raise UsageError(f"Line {number} of {path} is no word with its vector; {_FORM}.")
             vectors = np.zeros((len(words), dimension), np.float32)
-            for line in _lines(stream, first):
-                if (vector := _vector(line, rows, dimension, path)) is not None:
-                    places = rows.pop(vector.word)
-                    found[places], vectors[places] = True, vector.values
+            others = iter(lambda: stream.readline(_LONGEST_LINE), b"")
+            for at, line in enumerate(chain([b" ".join(first)], others), start=number):
+                if (values := _vector(line.rstrip(), rows, dimension)) is not None:
+                    if not np.isfinite(values).all():
+                        raise UsageError(
+                            f"Line {at:,} of {path} is not a word and {dimension} finite numbers; {_FORM}."
+                        )
+                    places = rows.pop(line.rstrip().rsplit(b" ", dimension)[0])
+                    found[places], vectors[places] = True, values
     except (OSError, EOFError) as error:  # a broken gzip ends too early
         raise UsageError(f"The word vectors in {path} cannot be read: {error}.") from error
     return found, vectors
 
 
-class _Line(NamedTuple):
-    number: int
-    text: bytes
-
-
-class _Vector(NamedTuple):
-    word: bytes
-    values: FloatArray
-
-
-def _word_vectors_opened(path: Path) -> BinaryIO | gzip.GzipFile:
-    with path.open("rb") as stream:
-        packed = stream.read(len(_GZIP)) == _GZIP
-    return gzip.open(path) if packed else path.open("rb")
-
-
-def _first_line(stream: BinaryIO | gzip.GzipFile, path: Path) -> tuple[_Line, int]:
-    """The first line with a vector, and how many numbers it has."""
-    number, parts = 1, stream.readline(_LONGEST_LINE).split()
-    if len(parts) == 2 and all(part.isdigit() for part in parts):  # word2vec: how many words, how many numbers
-        number, parts = 2, stream.readline(_LONGEST_LINE).split()
-    if len(parts) < 2:
-        raise UsageError(f"Line {number} of {path} is no word with its vector; {_FORM}.")
-    return _Line(number, b" ".join(parts)), len(parts) - 1
-
-
-def _lines(stream: BinaryIO | gzip.GzipFile, first: _Line) -> Iterator[_Line]:
-    yield first
-    number = first.number
-    while text := stream.readline(_LONGEST_LINE):
-        number += 1
-        yield _Line(number, text.rstrip())
-
-
-def _vector(line: _Line, rows: Mapping[bytes, Sequence[int]], dimension: int, path: Path) -> _Vector | None:
-    """The vector of a line, None where its word is not wanted; some published words have spaces."""
-    if line.text.count(b" ") < dimension:
-        raise _bad(line, dimension, path)
-    if line.text.split(b" ", 1)[0] not in rows:
+def _vector(line: bytes, rows: Mapping[bytes, Sequence[int]], dimension: int) -> FloatArray | None:
+    """The vector of a line, NaN where it has none; None where its word is not wanted. Words may have spaces."""
+    if line.count(b" ") < dimension:
+        return np.full(dimension, np.nan, np.float32)
+    if line.split(b" ", 1)[0] not in rows:
         return None
-    word, *parts = line.text.rsplit(b" ", dimension)
+    word, *parts = line.rsplit(b" ", dimension)
     if word not in rows:
         return None
     try:
-        values = np.array([float(part) for part in parts], np.float32)
-    except ValueError as error:
-        raise _bad(line, dimension, path) from error
-    if not np.isfinite(values).all():
-        raise _bad(line, dimension, path)
-    return _Vector(word, values)
-
-
-def _bad(line: _Line, dimension: int, path: Path) -> UsageError:
-    return UsageError(f"Line {line.number:,} of {path} is not a word and {dimension} finite numbers; {_FORM}.")
+        return np.array([float(part) for part in parts], np.float32)
+    except ValueError:
+        return np.full(dimension, np.nan, np.float32)
 
 
 _FORM = "give GloVe's or word2vec's text form, unpacked or as .gz"

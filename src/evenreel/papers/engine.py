@@ -31,7 +31,7 @@ from evenreel.errors import UsageError
 from evenreel.evaluation import EvaluationSettings, Interval, evaluate, fuse, parse_metrics
 from evenreel.evaluation.intervals import over_seeds
 from evenreel.evaluation.metrics import Direction
-from evenreel.features.pretrained import with_pretrained_means
+from evenreel.features.load import with_pretrained_means
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.batches import row_lengths
 from evenreel.matchers.matcher import Matcher

@@ -28,9 +28,9 @@ from evenreel.encoders.checkpoint import Preprocessing, open_checkpoint
 from evenreel.encoders.towers import Towers, load_towers
 from evenreel.encoders.trainable import TokenIds, TrainableTowers, shortened, takes_whole, tokenise
 from evenreel.errors import CorpusError, MediaError
+from evenreel.features.load import pretrained_means
 from evenreel.features.on_screen import read_on_screen
 from evenreel.features.pool import SetAside
-from evenreel.features.pretrained import pretrained_means
 from evenreel.features.word_changes import WordChanges
 from evenreel.media.sampling import Part, parse_rule
 from evenreel.media.video import open_video

@@ -70,11 +70,11 @@ def test_msrvtt_in_full(tmp_path: Path) -> None:
     assert said(done, "train", "1 of its 6,513")
 
 
-def test_msrvtt_in_two_forms_is_refused(tmp_path: Path) -> None:
-    one_form = {"train_val_videodatainfo.json": MSRVTT, "test_videodatainfo.json": {"sentences": []}}
-    assert texts(read("msrvtt", tmp_path / "one", one_form))["video0"] == ["a car is shown", "a man drives"]
-    with pytest.raises(CorpusError, match="3 files could be it .*MSRVTT_data.json, .*give the one that is meant"):
-        read("msrvtt", tmp_path / "two", one_form | {"MSRVTT_data.json": MSRVTT})
+OFFICIAL = {"train_val_videodatainfo.json": MSRVTT, "test_videodatainfo.json": {"sentences": []}}
+
+
+def test_msrvtt_as_it_was_published(tmp_path: Path) -> None:
+    assert texts(read("msrvtt", tmp_path, OFFICIAL))["video0"] == ["a car is shown", "a man drives"]
 
 
 def test_captions_that_repeat_another_of_their_clip_are_counted(tmp_path: Path) -> None:
@@ -103,15 +103,6 @@ def test_msrvtt_1ka_takes_one_caption_to_test_and_all_to_train(tmp_path: Path) -
     assert said(done, "1 clips of train have no caption", "video7")
 
 
-def test_a_video_in_two_splits_is_refused(tmp_path: Path) -> None:
-    files = {
-        "MSRVTT_train.7k.csv": "video_id\nvideo9770\n",
-        "MSRVTT_JSFUSION_test.csv": "key,vid_key,video_id,sentence\nret0,msr9770,video9770,someone is speaking\n",
-    }
-    with pytest.raises(CorpusError, match=r"MSRVTT_train.7k.csv, line 2 names the clip 'video9770', as .*line 2 does"):
-        read("msrvtt-7k", tmp_path, files)
-
-
 def test_lsmdc(tmp_path: Path) -> None:
     dropped = "1012_Unbreakable_00.05.16.065-00.05.21.941"
     kept = "0001_American_Beauty_00.00.51.926-00.00.54.129"
@@ -133,12 +124,6 @@ def test_lsmdc_with_a_tab_at_the_end_of_a_line(tmp_path: Path) -> None:
     row = "0003_CASABLANCA_00.00.01.000-00.00.02.000\t0\t1\t0\t1\tSomeone waits.\t\n"
     done = read("lsmdc", tmp_path, {"LSMDC16_annos_val.csv": row})
     assert texts(done) == {"0003_CASABLANCA_00.00.01.000-00.00.02.000": ["Someone waits."]}
-
-
-def test_activitynet_names_that_are_one_with_the_prefix_are_refused(tmp_path: Path) -> None:
-    entry = {"duration": 8, "timestamps": [[0, 8]], "sentences": ["A woman sits."]}
-    with pytest.raises(CorpusError, match="train.json names the video v_a twice, as 'v_a' and as 'a'"):
-        read("activitynet", tmp_path, {"train.json": {"v_a": entry, "a": entry}})
 
 
 def test_activitynet_joins_sentences_and_names_alike(tmp_path: Path) -> None:
@@ -315,15 +300,38 @@ def test_m4_vitevqa_words_are_those_of_the_folder_video_ocr(tmp_path: Path) -> N
     done = read("m4-vitevqa", tmp_path, files)
     assert done.texts is not None
     assert done.texts["text"].to_list() == ["20"]
-    with pytest.raises(CorpusError, match="2 files could be it"):
-        read("m4-vitevqa", tmp_path, {"old/video_ocr/04666.json": {}})
 
 
-def test_m4_vitevqa_of_two_tasks_is_refused(tmp_path: Path) -> None:
-    data = {"data": [vitevqa(1, "04666", ["20"])]}
-    files = {"ViteVQA_0.0.2_t1s1val.json": data, "ViteVQA_0.0.2_t1s2test.json": data}
-    with pytest.raises(CorpusError, match="t1s1, t1s2, whose splits share videos"):
-        read("m4-vitevqa", tmp_path, files)
+QUESTIONS = {"data": [vitevqa(1, "04666", ["20"])]}
+ENTRY = {"duration": 8, "timestamps": [[0, 8]], "sentences": ["A woman sits."]}
+TESTED = "key,vid_key,video_id,sentence\nret0,msr9770,video9770,someone is speaking\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "words"),
+    [
+        ("msrvtt", OFFICIAL | {"MSRVTT_data.json": MSRVTT}, "3 files could be it .*MSRVTT_data.json, .*is meant"),
+        (
+            "msrvtt-7k",
+            {"MSRVTT_train.7k.csv": "video_id\nvideo9770\n", "MSRVTT_JSFUSION_test.csv": TESTED},
+            r"MSRVTT_train.7k.csv, line 2 names the clip 'video9770', as .*line 2 does",
+        ),
+        ("activitynet", {"train.json": {"v_a": ENTRY, "a": ENTRY}}, "names the video v_a twice, as 'v_a' and as 'a'"),
+        (
+            "m4-vitevqa",
+            {"ViteVQA_0.0.2_t1s1val.json": QUESTIONS, "ViteVQA_0.0.2_t1s2test.json": QUESTIONS},
+            "t1s1, t1s2, whose splits share videos",
+        ),
+        (
+            "m4-vitevqa",
+            {"ViteVQA_0.0.2_t1s1val.json": QUESTIONS, "video_ocr/04666.json": {}, "old/video_ocr/04666.json": {}},
+            "2 files could be it",
+        ),
+    ],
+)
+def test_what_is_there_twice_is_refused(name: str, files: dict[str, Any], words: str, tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=words):
+        read(name, tmp_path, files)
 
 
 GRAPH: list[Any] = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -24,15 +25,13 @@ if TYPE_CHECKING:
     from polars import DataFrame
 
     from evenreel.corpus.counterparts import FoundVideos
-    from evenreel.corpus.domains import DomainCounts, DomainPair
+    from evenreel.corpus.domains import DomainCounts
     from evenreel.corpus.imported import Imported, Notice
-    from evenreel.corpus.summary import CorpusSummary, SplitCounts, ValueRange
-    from evenreel.edits.clips import ClipEdit, ClipEditReport
-    from evenreel.edits.corruptions import CorruptionReport
-    from evenreel.edits.equalise import EqualiseReport, PreparedRequests
-    from evenreel.edits.overlay import OverlaySettings, VoiceoverSettings
+    from evenreel.corpus.summary import SplitCounts
+    from evenreel.edits.clips import ClipEdit
+    from evenreel.edits.overlay import WordSettings
     from evenreel.edits.settings import EqualiseSettings, Removed
-    from evenreel.language import ClassRules, Tagged, Tagger, VerbNounClasses
+    from evenreel.language import Tagged, Tagger, VerbNounClasses
     from evenreel.language.taggers import TaggerName
     from evenreel.types import Corpus
 
@@ -53,9 +52,6 @@ class ClassOptions:
         synonyms: groups of your own, lines such as 'noun: sofa, couch', besides those inside.
         min_captions: drop a class that fewer captions have.
         share: a clip has the classes of this share of its captions.
-
-    Raises:
-        UsageError: the share is not above 0 and at most 1.
     """
 
     tagger: str = "auto"
@@ -68,14 +64,6 @@ class ClassOptions:
 
         check_share(self.share)
 
-    def rules(self) -> ClassRules:
-        """Read the groups of synonyms."""
-        from evenreel.language import ClassRules, caption_synonyms, read_synonyms
-
-        groups = caption_synonyms()
-        own = groups if self.synonyms is None else groups.updated(read_synonyms(self.synonyms))
-        return ClassRules(own, min_captions=self.min_captions)
-
 
 def find_classes(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the corpus; it is changed.")],
@@ -85,12 +73,14 @@ def find_classes(
 ) -> None:
     """Fill the verb and noun classes of captions and clips, for `evenreel evaluate --relevance classes`."""
     from evenreel.corpus import load_corpus, save_corpus
-    from evenreel.corpus.tables import save_class_names, with_classes
-    from evenreel.language import classes_of, clip_classes, load_tagger, unknown_share
+    from evenreel.corpus.tables import has_classes, save_class_names, with_classes
+    from evenreel.language import ClassRules, caption_synonyms, classes_of, clip_classes, load_tagger, read_synonyms
 
-    rules = options.rules()
+    groups = caption_synonyms()
+    own = groups if options.synonyms is None else groups.updated(read_synonyms(options.synonyms))
+    rules = ClassRules(own, min_captions=options.min_captions)
     corpus = load_corpus(folder)
-    if not replace and _annotated(corpus):
+    if not replace and has_classes(corpus):
         raise UsageError(f"The corpus in {folder} has classes already; --replace finds new ones.")
     chosen = load_tagger(cast("TaggerName", options.tagger))  # it says which there are, of a word it does not know
     tagged = _tagged(corpus, chosen)
@@ -99,12 +89,7 @@ def find_classes(
     of_clip = dict(zip(clips.clip_ids, zip(clips.verbs, clips.nouns, strict=True), strict=True))
     save_corpus(with_classes(corpus, (found.verbs, found.nouns), of_clip), folder)
     save_class_names(folder, found.verb_names, found.noun_names, chosen.name)
-    _show(found, unknown_share(tagged), chosen, as_json)
-
-
-def _annotated(corpus: Corpus) -> bool:
-    tables = (corpus.clips, corpus.captions)
-    return any(table[kind].list.len().sum() for table in tables for kind in ("verb_classes", "noun_classes"))
+    _show_classes(found, tagged, chosen, as_json)
 
 
 def _tagged(corpus: Corpus, tagger: Tagger) -> list[Tagged]:
@@ -117,11 +102,13 @@ def _tagged(corpus: Corpus, tagger: Tagger) -> list[Tagged]:
     return tagged
 
 
-def _show(found: VerbNounClasses, unknown: float, tagger: Tagger, as_json: bool) -> None:
+def _show_classes(found: VerbNounClasses, tagged: list[Tagged], tagger: Tagger, as_json: bool) -> None:
+    from evenreel.language import unknown_share
+
+    unknown = unknown_share(tagged)
     without = sum(not verbs and not nouns for verbs, nouns in zip(found.verbs, found.nouns, strict=True))
     if as_json:
-        figures: dict[str, Any] = {"tagger": tagger.name, "captions": len(found.verbs), "without": without}
-        figures["unknown_share"] = unknown
+        figures = {"tagger": tagger.name, "captions": len(found.verbs), "without": without, "unknown_share": unknown}
         print_json(figures | {"verbs": list(found.verb_names), "nouns": list(found.noun_names)})
         return
     console().print(f"{count(len(found.verbs), 'caption')}, read by {safe(tagger.name)}")
@@ -152,6 +139,7 @@ def import_corpus(
 ) -> None:
     """Read a benchmark's official files, and say what is missing or left out. Exit status 3 if anything is."""
     from evenreel.corpus import FORMATS, save_corpus, save_texts
+    from evenreel.corpus.summary import split_counts
     from evenreel.corpus.tables import drop_class_names
 
     if format_name not in FORMATS:
@@ -159,11 +147,18 @@ def import_corpus(
     done = FORMATS[format_name](paths)
     if split:
         done = _only(done, split)
-    done = replace(done, notices=(*done.notices, *written_over(out)))
+    done = replace(done, notices=(*done.notices, *_written_over(out)))
     save_corpus(done.corpus, out)
     save_texts(done.texts, out)
     drop_class_names(out)
-    _show_import(done, out, as_json)
+    texts = None if done.texts is None else done.texts.height
+    if as_json:
+        corpus = {"corpus": out, "clips": done.corpus.clips.height, "captions": done.corpus.captions.height}
+        print_json(corpus | {"texts": texts, "splits": split_counts(done.corpus), "notices": done.notices})
+    else:
+        _show_written(out, done.corpus, texts)
+        _show_splits(split_counts(done.corpus))
+        _show_notices(done.notices)
     if any(notice.left_out for notice in done.notices):
         raise typer.Exit(EXIT_SET_ASIDE)
 
@@ -176,7 +171,28 @@ def info_corpus(
     from evenreel.corpus.summary import summarise
 
     summary = summarise(load_corpus(folder), load_texts(folder))
-    _show_info(summary, folder, as_json)
+    if as_json:
+        print_json({"corpus": folder} | summary.to_json())
+        return
+    words = "" if summary.texts is None else f", {count(summary.texts, 'sign')} on screen"
+    held = f"{count(summary.clips, 'clip')}, {count(summary.captions, 'caption')}"
+    console().print(f"{safe(folder)}: {held}{words}")
+    _show_splits(summary.splits)
+    for name, spread in (
+        ("captions a clip", summary.captions_a_clip),
+        ("length in seconds", summary.length_s),
+        ("frames", summary.frame_count),
+    ):
+        if spread:
+            known = "" if spread.known == summary.clips else f" (known of {spread.known:,} of {summary.clips:,} clips)"
+            least, greatest = f"{spread.least:,.6g}", f"{spread.greatest:,.6g}"
+            console().print(f"  {name}: {least} to {greatest}, median {spread.median:,.6g}{known}")
+    _show_groups("source", summary.sources)
+    _show_groups("domain", summary.domains)
+    console().print(f"  classes: {summary.verb_classes:,} of verbs, {summary.noun_classes:,} of nouns")
+    for table, names in summary.own_columns.items():
+        if names:
+            console().print(f"  more columns of {table}: {safe(', '.join(names))}")
 
 
 def _only(done: Imported, splits: Sequence[str]) -> Imported:
@@ -193,64 +209,30 @@ def _only(done: Imported, splits: Sequence[str]) -> Imported:
     return Imported(corpus, notices, None if done.texts is None else done.texts.filter(kept))
 
 
-def written_over(out: Path) -> tuple[Notice, ...]:
-    """Return a notice that names the files of an earlier corpus in a folder, which a new one replaces; or none."""
+def _written_over(out: Path) -> tuple[Notice, ...]:
+    """A notice that names the files of an earlier corpus in a folder, which a new one replaces; or none."""
     from evenreel.corpus import Notice
 
     there = sorted(name for name in CORPUS_FILES if (out / name).is_file())
     return (Notice(f"What was in {out} is replaced: {', '.join(there)}."),) if there else ()
 
 
-def _show_import(done: Imported, out: Path, as_json: bool) -> None:
-    from evenreel.corpus.summary import split_counts
-
-    splits = split_counts(done.corpus)
-    texts = None if done.texts is None else done.texts.height
-    if as_json:
-        corpus = {"corpus": out, "clips": done.corpus.clips.height, "captions": done.corpus.captions.height}
-        print_json(corpus | {"texts": texts, "splits": splits, "notices": done.notices})
-        return
-    _show_counts(f"Wrote {safe(out)}", done.corpus.clips.height, done.corpus.captions.height, texts)
-    _show_splits(splits)
-    show_notices(done.notices)
-
-
-def show_notices(notices: Sequence[Notice]) -> None:
-    """Print the notices of an import, a line each: what was left out, and what else is to be known."""
+def _show_notices(notices: Sequence[Notice]) -> None:
     for notice in notices:
         mark = "[yellow]left out:[/] " if notice.left_out else "note: "
         console().print(f"  {mark}{safe(notice.sentence)}")
 
 
-def _show_info(summary: CorpusSummary, folder: Path, as_json: bool) -> None:
-    if as_json:
-        print_json({"corpus": folder} | summary.to_json())
-        return
-    _show_counts(safe(folder), summary.clips, summary.captions, summary.texts)
-    _show_splits(summary.splits)
-    for name, spread in (
-        ("captions a clip", summary.captions_a_clip),
-        ("length in seconds", summary.length_s),
-        ("frames", summary.frame_count),
-    ):
-        if spread:
-            console().print(f"  {name}: {_range(spread, summary.clips)}")
-    _show_groups("source", summary.sources)
-    _show_groups("domain", summary.domains)
-    console().print(f"  classes: {summary.verb_classes:,} of verbs, {summary.noun_classes:,} of nouns")
-    for table, names in summary.own_columns.items():
-        if names:
-            console().print(f"  more columns of {table}: {safe(', '.join(names))}")
-
-
-def _show_counts(place: str, clips: int, captions: int, texts: int | None) -> None:
+def _show_written(out: Path, corpus: Corpus, texts: int | None = None) -> None:
     words = "" if texts is None else f", {count(texts, 'sign')} on screen"
-    console().print(f"{place}: {count(clips, 'clip')}, {count(captions, 'caption')}{words}")
+    held = f"{count(corpus.clips.height, 'clip')}, {count(corpus.captions.height, 'caption')}"
+    console().print(f"Wrote {safe(out)}: {held}{words}")
 
 
-def _show_splits(splits: Mapping[str, SplitCounts]) -> None:
+def _show_splits(splits: Mapping[str, SplitCounts], domains: Mapping[str, str] | None = None) -> None:
     for name, counts in splits.items():
-        console().print(f"  {safe(name)}: {count(counts.clips, 'clip')}, {count(counts.captions, 'caption')}")
+        of = f" ({domains[name]})" if domains else ""
+        console().print(f"  {safe(name)}: {count(counts.clips, 'clip')}, {count(counts.captions, 'caption')}{of}")
 
 
 def _show_groups(name: str, groups: Mapping[str, int]) -> None:
@@ -261,11 +243,6 @@ def _show_groups(name: str, groups: Mapping[str, int]) -> None:
     shown = ", ".join(f"{safe(group)} {clips:,}" for group, clips in list(groups.items())[:MANY_GROUPS])
     more = f", and {len(groups) - MANY_GROUPS:,} more" if len(groups) > MANY_GROUPS else ""
     console().print(f"  {name}: {shown}{more}")
-
-
-def _range(spread: ValueRange, clips: int) -> str:
-    known = "" if spread.known == clips else f" (known of {spread.known:,} of {clips:,} clips)"
-    return f"{spread.least:,.6g} to {spread.greatest:,.6g}, median {spread.median:,.6g}{known}"
 
 
 # `evenreel corpus corrupt`: clips that got worse in known ways, for measuring what that costs a model.
@@ -286,21 +263,16 @@ def corrupt_corpus(
         report = corrupt_clips(corpus, out, replace(settings, videos=clips.place), progress)
     for one in report.corpora:
         copy_class_names(clips.folder, Path(one.folder))
-    _corrupt_show(report, as_json)
-    if report.set_aside:
-        raise typer.Exit(EXIT_SET_ASIDE)
-
-
-def _corrupt_show(report: CorruptionReport, as_json: bool) -> None:
     if as_json:
         print_json(report)
-        return
-    out = console()
-    for one in report.corpora:
-        there = f", {one.clips - one.written:,} there already" if one.written < one.clips else ""
-        out.print(f"Wrote {safe(one.folder)}: {count(one.written, 'clip')}{there}.")
-    out.print(f"  in {report.seconds:.1f} s")
-    list_aside(report.set_aside, more=" (tried again the next time)")
+    else:
+        for one in report.corpora:
+            there = f", {one.clips - one.written:,} there already" if one.written < one.clips else ""
+            console().print(f"Wrote {safe(one.folder)}: {count(one.written, 'clip')}{there}.")
+        console().print(f"  in {report.seconds:.1f} s")
+        list_aside(report.set_aside, more=" (tried again the next time)")
+    if report.set_aside:
+        raise typer.Exit(EXIT_SET_ASIDE)
 
 
 # `evenreel corpus pair`, `prompts` and `mix`: real clips and the generated ones that mirror them.
@@ -318,9 +290,6 @@ class GeneratedVideos:
         generated: folder of videos called after the clips that they mirror, or a csv: clip_id, path.
         source: the generator; a csv may say it in a column source.
         setting: what the generator was given: text, image, video, or a word of your own.
-
-    Raises:
-        UsageError: nobody says who made the videos of a folder, or a setting stands without its generator.
     """
 
     generated: Path
@@ -369,13 +338,6 @@ class Mixture:
     seed: int = 0
     paired_only: bool = False
 
-    def made(self, corpus: Corpus) -> Corpus:
-        """Replace real clips of a corpus by their mirrors, which take their captions."""
-        from evenreel.corpus.counterparts import only_paired, with_generated
-
-        taken = only_paired(corpus, self.group, split=self.split) if self.paired_only else corpus
-        return with_generated(taken, self.share, self.seed, self.group, split=self.split)
-
 
 def pair(
     out: OutOption,
@@ -390,15 +352,27 @@ def pair(
     generator = None if generated.source is None else Generator(generated.source, generated.setting)
     found = find_generated(corpus, generated.generated, clips.place, generator)
     if not found.clips:
-        raise UsageError(_nothing_found(generated.generated, found, corpus))
+        others = (*found.strangers, *found.missing)
+        seen = f"no video, for example {others[0]}, that mirrors a real clip" if others else "no video"
+        raise UsageError(
+            f"{generated.generated} has {seen}; a video is called after its clip, such as "
+            f"{corpus.clips['clip_id'][0]}.mp4, or named in a csv with clip_id and path."
+        )
     paired = pair_clips(corpus, found.clips)
     replaced = _save(paired, clips.folder, out)
     if as_json:
         groups = {"groups": _coverage(paired, found), "strangers": found.strangers, "missing": found.missing}
         print_json({"corpus": out, "clips": paired.clips.height, "generated": len(found.clips)} | groups)
     else:
-        _show_written(out, paired, replaced)
-        _show_pairs(paired, found)
+        _show_written(out, paired)
+        _show_notices(replaced)
+        for group, splits in _coverage(paired, found).items():
+            for split, counts in splits.items():
+                have = f"{counts['paired']:,} of {count(counts['real'], 'real clip')}"
+                console().print(f"  {safe(group)}, {safe(split)}: {have} mirrored")
+                _show_some("    has no counterpart", counts["without"])
+        _show_some("  fits no real clip", found.strangers)
+        _show_some("  is not there", found.missing)
         if clips.place.resolve() != out.resolve():
             console().print(f"  note: the paths of the clips begin in {safe(clips.place)}; name it with --videos")
     if found.strangers or found.missing:
@@ -427,7 +401,13 @@ def prompts(
     corpus = load_corpus(clips.folder)
     with share_bar("preparing clips") as progress:
         prepared = prepare_requests(corpus, out, given, progress)
-    _show_prompts(prepared, options.setting, as_json)
+    if as_json:
+        data = {"prompts": prepared.path, "setting": options.setting, "requests": len(prepared.requests)}
+        print_json(data | {"set_aside": prepared.set_aside})
+    else:
+        beside = {"image": ", each with a keyframe", "video": ", each with a first half"}.get(options.setting, "")
+        console().print(f"Wrote {safe(prepared.path)}: {count(len(prepared.requests), 'prompt')}{beside}")
+        list_aside(prepared.set_aside)
     if prepared.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
 
@@ -440,12 +420,13 @@ def mix(
 ) -> None:
     """Replace a share of the real clips by their mirrors, which take their captions."""
     from evenreel.corpus import load_corpus, select
-    from evenreel.corpus.counterparts import groups_of
+    from evenreel.corpus.counterparts import groups_of, only_paired, with_generated
 
     if out.resolve() == folder.resolve():
         raise UsageError("--out is the corpus itself, whose other clips would be lost; name another folder.")
-    split = mixture.split
-    mixed = mixture.made(load_corpus(folder))
+    corpus, group, split = load_corpus(folder), mixture.group, mixture.split
+    taken = only_paired(corpus, group, split=split) if mixture.paired_only else corpus
+    mixed = with_generated(taken, mixture.share, mixture.seed, group, split=split)
     replaced = _save(mixed, folder, out)
     part = mixed if split is None else select(mixed, split=split)
     groups = list(groups_of(part).values())
@@ -454,7 +435,8 @@ def mix(
         asked = {"corpus": out, "share": mixture.share, "seed": mixture.seed, "split": split}
         print_json(asked | {"clips": part.clips.height, "generated": counts})
         return
-    _show_written(out, mixed, replaced)
+    _show_written(out, mixed)
+    _show_notices(replaced)
     held = ", ".join(f"{number:,} of {safe(group)}" for group, number in counts.items()) or "none generated"
     console().print(f"  {safe(split or 'all splits')}: {count(part.clips.height, 'clip')}, {held}")
     console().print(
@@ -462,38 +444,19 @@ def mix(
     )
 
 
-def _save(corpus: Corpus, origin: Path, out: Path) -> list[str]:
+def _save(corpus: Corpus, origin: Path, out: Path) -> tuple[Notice, ...]:
     """Write a corpus with the words on screen and the names of classes of the one that it was made of."""
     from evenreel.corpus import load_texts, save_corpus, save_texts
     from evenreel.corpus.tables import copy_class_names
 
     elsewhere = out.resolve() != origin.resolve()
-    replaced = sorted(name for name in CORPUS_FILES if elsewhere and (out / name).is_file())
+    replaced = _written_over(out) if elsewhere else ()
     texts = load_texts(origin)
     save_corpus(corpus, out)
     save_texts(None if texts is None else texts.filter(texts["clip_id"].is_in(corpus.clips["clip_id"].implode())), out)
     if elsewhere:
         copy_class_names(origin, out)
     return replaced
-
-
-def _nothing_found(place: Path, found: FoundVideos, corpus: Corpus) -> str:
-    others = (*found.strangers, *found.missing)
-    seen = f"no video, for example {others[0]}, that mirrors a real clip" if others else "no video"
-    return (
-        f"{place} has {seen}; a video is called after its clip, such as {corpus.clips['clip_id'][0]}.mp4, or named in "
-        "a csv with clip_id and path."
-    )
-
-
-def _show_pairs(paired: Corpus, found: FoundVideos) -> None:
-    for group, splits in _coverage(paired, found).items():
-        for split, counts in splits.items():
-            have = f"{counts['paired']:,} of {count(counts['real'], 'real clip')}"
-            console().print(f"  {safe(group)}, {safe(split)}: {have} mirrored")
-            _show_some("    has no counterpart", counts["without"])
-    _show_some("  fits no real clip", found.strangers)
-    _show_some("  is not there", found.missing)
 
 
 def _coverage(paired: Corpus, found: FoundVideos) -> dict[str, dict[str, Any]]:
@@ -521,23 +484,6 @@ def _show_some(what: str, names: Sequence[str]) -> None:
         console().print(f"[yellow]{what}:[/] {safe(name)}")
     if len(names) > MANY:
         console().print(f"{what}: {len(names) - MANY:,} more (--json lists them all)")
-
-
-def _show_written(out: Path, corpus: Corpus, replaced: Sequence[str]) -> None:
-    held = f"{count(corpus.clips.height, 'clip')}, {count(corpus.captions.height, 'caption')}"
-    console().print(f"Wrote {safe(out)}: {held}")
-    if replaced:
-        console().print(f"  note: what was in {safe(out)} is replaced: {', '.join(replaced)}")
-
-
-def _show_prompts(prepared: PreparedRequests, setting: str, as_json: bool) -> None:
-    if as_json:
-        data = {"prompts": prepared.path, "setting": setting, "requests": len(prepared.requests)}
-        print_json(data | {"set_aside": prepared.set_aside})
-        return
-    beside = {"image": ", each with a keyframe", "video": ", each with a first half"}.get(setting, "")
-    console().print(f"Wrote {safe(prepared.path)}: {count(len(prepared.requests), 'prompt')}{beside}")
-    list_aside(prepared.set_aside)
 
 
 # `evenreel corpus domains`: two corpora as one, to learn from the first and to be tested on the second.
@@ -598,6 +544,7 @@ def domains(
         pair_domains,
         save_pair,
     )
+    from evenreel.corpus.summary import split_counts
 
     if name is not None and name not in PUBLISHED:
         raise UsageError(f"No pair of domains is published as {name!r}; there are: {', '.join(PUBLISHED)}.")
@@ -608,29 +555,19 @@ def domains(
         load_target(target.target, target.target_split, target.target_val, target.target_videos),
     )
     beside = () if name is None else tuple(beside_published(name, pair.corpus))
-    notices = (*pair.notices, *beside, *written_over(out))
+    notices = (*pair.notices, *beside, *_written_over(out))
     save_pair(pair, out)
-    _domains_show(pair, domain_counts(pair.corpus), notices, out, as_json)
-    if any(notice.left_out for notice in notices):
-        raise typer.Exit(EXIT_SET_ASIDE)
-
-
-def _domains_show(pair: DomainPair, counts: DomainCounts, notices: Sequence[Notice], out: Path, as_json: bool) -> None:
-    from evenreel.corpus.summary import split_counts
-
-    splits = split_counts(pair.corpus)
+    counts, splits = domain_counts(pair.corpus), split_counts(pair.corpus)
     if as_json:
         print_json({"corpus": out, "splits": splits} | counts.to_json() | {"notices": notices})
-        return
-    held = f"{count(pair.corpus.clips.height, 'clip')}, {count(pair.corpus.captions.height, 'caption')}"
-    console().print(f"Wrote {safe(out)}: {held}")
-    of = dict(pair.corpus.clips.select("split", "domain").unique().iter_rows())
-    for split, rows in splits.items():
-        console().print(
-            f"  {safe(split)}: {count(rows.clips, 'clip')}, {count(rows.captions, 'caption')} ({of[split]})"
-        )
-    console().print(f"  {_in_common(counts)}")
-    show_notices(notices)
+    else:
+        _show_written(out, pair.corpus)
+        of = dict(pair.corpus.clips.select("split", "domain").unique().iter_rows())
+        _show_splits(splits, of)
+        console().print(f"  {_in_common(counts)}")
+        _show_notices(notices)
+    if any(notice.left_out for notice in notices):
+        raise typer.Exit(EXIT_SET_ASIDE)
 
 
 def _in_common(counts: DomainCounts) -> str:
@@ -671,9 +608,6 @@ class ClipChange:
         tagger: `auto`, `pattern` or `spacy`: finds what captions name; None for auto.
         seed: seed of where the control paints, and of whose words go where.
         device: where the model runs: auto, cpu, cuda, cuda:1, mps; None for auto.
-
-    Raises:
-        UsageError: not exactly one of --remove and --edit is given, or --edit with an option that is for --remove.
     """
 
     remove: str | None = None
@@ -701,22 +635,14 @@ class ClipChange:
             )
         self.settings()
 
-    def settings(self) -> RemovalSettings | OverlaySettings | VoiceoverSettings:
+    def settings(self) -> RemovalSettings | WordSettings:
         """Make the settings of the edit: of taking something away, or of writing or saying words."""
         if self.edit is not None:
-            return self._of_words(self.edit)
+            from evenreel.edits.overlay import WordSettings
+
+            return WordSettings(self.edit, self.seed)  # type: ignore[arg-type]
         share = RemovalSettings.share if self.share is None else self.share
         return RemovalSettings(cast("Removed", self.remove), self.control, self.place, share, self.seed)
-
-    def _of_words(self, edit: str) -> OverlaySettings | VoiceoverSettings:
-        from evenreel.corpus.counterparts import OVERLAYS, VOICEOVERS
-        from evenreel.edits.overlay import OverlaySettings, VoiceoverSettings
-
-        if edit in VOICEOVERS:
-            return VoiceoverSettings(edit, self.seed)
-        if edit in OVERLAYS:
-            return OverlaySettings(edit, self.seed)
-        raise UsageError(f"There is no edit {edit!r} of clips; there are: {', '.join((*OVERLAYS, *VOICEOVERS))}.")
 
 
 def edit_corpus(
@@ -738,7 +664,15 @@ def edit_corpus(
     copy_class_names(clips.folder, out)
     report.notices += [*notices, *([NO_TEXTS] if texts is not None else [])]
     save_texts(None, out)
-    _edited_clips_show(report, as_json)
+    if as_json:
+        print_json(report)
+    else:
+        there = f", {report.unchanged:,} there already" if report.unchanged else ""
+        done = f"{count(report.written, 'clip')} in {report.seconds:.1f} s"
+        console().print(f"Wrote {safe(report.folder)}: {done}{there}.")
+        list_aside(report.set_aside, more=" (tried again the next time)")
+        for notice in report.notices:
+            console().print(safe(notice))
     if report.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
 
@@ -747,7 +681,12 @@ def _edit(change: ClipChange, corpus: Corpus, texts: DataFrame | None) -> tuple[
     """The corpus as the edit marks it, the edit itself, and what must be known of it."""
     what = change.settings()
     if not isinstance(what, RemovalSettings):
-        return _with_words(what, corpus, texts)
+        from evenreel.corpus.counterparts import VOICEOVERS
+        from evenreel.edits.overlay import Overlay, Voiceover, distractor_words, spoken_words
+
+        spoken = what.edit in VOICEOVERS
+        lent = spoken_words(corpus, what.seed) if spoken else distractor_words(corpus, texts, what.seed)
+        return lent.mark(corpus, what.edit), (Voiceover if spoken else Overlay)(lent.words, what), lent.notices
     from evenreel.edits.removal import Removal, caption_entities
     from evenreel.encoders import load_encoder
     from evenreel.language import load_tagger
@@ -757,31 +696,6 @@ def _edit(change: ClipChange, corpus: Corpus, texts: DataFrame | None) -> tuple[
     if what.removed != "motion":
         finder = load_encoder(change.model or DEFAULT_MODEL, device=change.device or "auto")
     return corpus, Removal(finder, caption_entities(corpus, tagger), what), ()
-
-
-def _with_words(
-    what: OverlaySettings | VoiceoverSettings, corpus: Corpus, texts: DataFrame | None
-) -> tuple[Corpus, ClipEdit, tuple[str, ...]]:
-    """Of an edit that writes words, or says them."""
-    from evenreel.edits.overlay import Overlay, OverlaySettings, Voiceover, distractor_words, spoken_words
-
-    if isinstance(what, OverlaySettings):
-        lent = distractor_words(corpus, texts, what.seed)
-        return lent.mark(corpus, what.edit), Overlay(lent.words, what), tuple(lent.notices)
-    said = spoken_words(corpus, what.seed)
-    return said.mark(corpus, what.edit), Voiceover(said.words, what), tuple(said.notices)
-
-
-def _edited_clips_show(report: ClipEditReport, as_json: bool) -> None:
-    if as_json:
-        print_json(report)
-        return
-    out = console()
-    there = f", {report.unchanged:,} there already" if report.unchanged else ""
-    out.print(f"Wrote {safe(report.folder)}: {count(report.written, 'clip')} in {report.seconds:.1f} s{there}.")
-    list_aside(report.set_aside, more=" (tried again the next time)")
-    for notice in report.notices:
-        out.print(safe(notice))
 
 
 # `evenreel corpus equalise`: every clip encoded anew in one form, so that form cannot tell a source.
@@ -803,23 +717,17 @@ def equalise_corpus(
     with share_bar(f"encoding {corpus.clips.height:,} clips") as progress:
         report = equalise(corpus, out, replace(settings, videos=clips.place), progress)
     copy_class_names(clips.folder, out)
-    _equalise_show(report, as_json)
+    if as_json:
+        print_json(report)
+    else:
+        form = report.form
+        done = f"{count(report.encoded, 'clip')} encoded in {report.seconds:.1f} s"
+        there = f", {report.unchanged:,} there already" if report.unchanged else ""
+        console().print(f"Wrote {safe(report.folder)}: {done}{there}.")
+        rate = f"{float(Fraction(form['fps'])):.4g} frames a second"
+        console().print(f"  H.264, {rate}, {form['width']} x {form['height']} ({form['fit']})")
+        for notice in report.notices:
+            console().print(f"[yellow]{safe(notice)}[/]")
+        list_aside(report.set_aside, more=AGAIN)
     if report.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
-
-
-def _equalise_show(report: EqualiseReport, as_json: bool) -> None:
-    from fractions import Fraction
-
-    if as_json:
-        print_json(report.to_json())
-        return
-    out, form = console(), report.form
-    done = f"{count(report.encoded, 'clip')} encoded in {report.seconds:.1f} s"
-    there = f", {report.unchanged:,} there already" if report.unchanged else ""
-    out.print(f"Wrote {safe(report.folder)}: {done}{there}.")
-    rate = float(Fraction(form["fps"]))
-    out.print(f"  H.264, {rate:.4g} frames a second, {form['width']} x {form['height']} ({form['fit']})")
-    for notice in report.notices:
-        out.print(f"[yellow]{safe(notice)}[/]")
-    list_aside(report.set_aside, more=AGAIN)

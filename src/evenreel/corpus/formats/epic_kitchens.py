@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evenreel.corpus.imported import Draft, Imported, ReleaseFiles, csv_rows, number, parse_json, typed, whole
+from evenreel.corpus.imported import Draft, Imported, csv_rows, number, parse_json, typed, whole
 from evenreel.errors import CorpusError
 
 OFFICIAL = {"train": 67217, "test": 9668}
@@ -42,32 +42,24 @@ def read_epic_kitchens(paths: Sequence[Path]) -> Imported:
 
     The clips' columns `start_frame` and `stop_frame` number the frames of a segment in its video.
     """
-    given = ReleaseFiles("EPIC-KITCHENS-100", paths)
-    draft = Draft("EPIC-KITCHENS-100")
-    file_rates = _file_rates(given, draft)
+    draft = Draft("EPIC-KITCHENS-100", paths)
+    rates = draft.one("EPIC_100_video_info.csv")
+    if rates is None:
+        draft.note("EPIC_100_video_info.csv was not given: the column video_fps is empty.", left_out=True)
+    rows = csv_rows(rates, ("video_id", "fps")) if rates else ()
+    file_rates = {row["video_id"]: number(row["fps"], where) for where, row in rows}
     for split in OFFICIAL:
-        segments = given.one(f"EPIC_100_retrieval_{split}.csv")
-        retimed = given.one(*RETIMED[split])
-        sentences = given.one(f"EPIC_100_retrieval_{split}_sentence.csv")
+        segments = draft.one(f"EPIC_100_retrieval_{split}.csv")
+        retimed = draft.one(*RETIMED[split])
+        sentences = draft.one(f"EPIC_100_retrieval_{split}_sentence.csv")
         if segments:
             _read_segments(draft, split, segments, file_rates)
         elif retimed:
             _read_retimed(draft, split, retimed, file_rates)
         if segments or retimed:
             _read_captions(draft, split, sentences, own_words=split == "train" and segments is not None)
-    if not draft.clips:
-        raise CorpusError(given.lacks("EPIC_100_retrieval_test.csv or EPIC_100_retrieval_train.csv"))
-    draft.expect(OFFICIAL)
-    draft.notices += given.unread()
-    return draft.finish(all_captioned=False)
-
-
-def _file_rates(given: ReleaseFiles, draft: Draft) -> dict[str, float]:
-    path = given.one("EPIC_100_video_info.csv")
-    if path is None:
-        draft.note("EPIC_100_video_info.csv was not given: the column video_fps is empty.", left_out=True)
-        return {}
-    return {row["video_id"]: number(row["fps"], where) for where, row in csv_rows(path, ("video_id", "fps"))}
+    needs = "EPIC_100_retrieval_test.csv or EPIC_100_retrieval_train.csv"
+    return draft.finish(OFFICIAL, needs=needs, all_captioned=False)
 
 
 def _read_segments(draft: Draft, split: str, path: Path, file_rates: dict[str, float]) -> None:

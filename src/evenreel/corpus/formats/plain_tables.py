@@ -216,11 +216,6 @@ def split_of(name: str) -> str | None:
     return _SPLIT_NAMES.get(found[1].lower(), found[1].lower()) if found else None
 
 
-def is_split(name: str) -> bool:
-    """Return whether a folder's name is exactly that of a split, such as `train`, and not `train_9k`."""
-    return _SPLIT.fullmatch(name) is not None
-
-
 def with_split(frame: pl.DataFrame, split: str | None) -> pl.DataFrame:
     """Add a column `split` with one value to a table that has no such column; None adds nothing."""
     return frame if split is None or "split" in frame.columns else frame.with_columns(pl.lit(split).alias("split"))
@@ -410,12 +405,12 @@ def _configurations(source: Path, tables: Sequence[Path]) -> list[str]:
             return sorted(named)
     shared = len(Path(os.path.commonpath([path.parent for path in tables])).parts)
     below = [path.parts[shared:] for path in tables]
-    return sorted({parts[0] for parts in below if len(parts) > 1 and _is_configuration(parts[0], parts[1:])})
-
-
-def _is_configuration(folder: str, below: Sequence[str]) -> bool:
-    """Whether a folder is more than that of a split: `train_9k/train/0000.parquet`, and not `train_9k/0000.parquet`."""
-    return not is_split(folder) if any(map(split_of, below)) else split_of(folder) is None
+    found = set()
+    for folder, *inside in below:  # not that of a split: `train_9k/train/0000.parquet`, and not `train_9k/0000.parquet`
+        of_split = _SPLIT.fullmatch(folder) if any(map(split_of, inside)) else split_of(folder)
+        if inside and not of_split:
+            found.add(folder)
+    return sorted(found)
 
 
 def _split(path: Path, root: Path) -> str | None:

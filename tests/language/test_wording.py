@@ -1,6 +1,9 @@
-"""Content and style of captions: what is which, and what an edit leaves as it was."""
+"""How captions are worded: style, words taken out or scrambled, by hand and of any caption; word vectors."""
 
 from __future__ import annotations
+
+import gzip
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,9 +12,24 @@ from hypothesis import strategies as st
 
 from evenreel.errors import UsageError
 from evenreel.language import load_tagger
-from evenreel.language.tokens import split_words
-from evenreel.language.wording import EDITS, Wording, paraphrased, restyled, toggle_marks, wording
+from evenreel.language.tokens import Tagged, split_words
+from evenreel.language.wording import (
+    EDITS,
+    VOWELS,
+    Wording,
+    babbled,
+    generic,
+    paraphrased,
+    read_word_vectors,
+    restyled,
+    rewritten,
+    scrambled,
+    toggle_marks,
+    without,
+    wording,
+)
 from evenreel.planted import vocabulary
+from tests.language.words import WORDS
 
 TAGGER = load_tagger("pattern")
 
@@ -138,3 +156,149 @@ def test_what_is_wrong_is_said_in_a_sentence() -> None:
         restyled("style-swapped", ["a dog", "a cat"], ["a", "a"], TAGGER)
     with pytest.raises(UsageError, match="There is no pattern"):
         paraphrased(["a dog"], [])
+
+
+WITHOUT = [
+    ("A man, a dog and a cat run.", {"man", "dog"}, "A, a and a cat run."),
+    ("a man and the man's dog", {"man"}, "a and the dog"),
+    ("two people, dogs, cats", {"cats"}, "two people, dogs"),
+    ("dogs, cats and birds.", {"dogs"}, "cats and birds."),
+    ("Dogs , cats , and birds .", {"cats"}, "Dogs, and birds."),
+    ("an orange cat sits", {"orange"}, "a cat sits"),
+    ("An old umbrella", {"old"}, "An umbrella"),
+    ("a big umbrella", {"big"}, "an umbrella"),
+    ("an old unicycle", {"old"}, "a unicycle"),
+    ("an old unidentified man", {"old"}, "an unidentified man"),
+    ("a small ukulele", {"small"}, "a ukulele"),
+    ("a metal utensil", {"metal"}, "a utensil"),
+    ("the dogs' tails", {"dogs"}, "the tails"),
+    ("a man says 'dog' loudly", {"dog"}, "a man says '' loudly"),
+    ("a man is cooking", {"man"}, "a is cooking"),
+    ("a very old orange", {"old"}, "a very orange"),
+    ("  red cars, red buses!", {"red"}, "cars, buses!"),
+]
+
+GENERIC = [
+    ("The man is playing a big guitar", {"man"}, "Something is playing a big guitar"),
+    ("The man is playing a big guitar", {"playing"}, "The man is doing something with a big guitar"),
+    ("The man is playing a big guitar", {"big"}, "The man is playing a guitar"),
+    ("a young man sings", {"man"}, "a young something sings"),
+    ("a man sings", {"sings"}, "a man does something"),
+    ("a man cuts his hair", {"cuts"}, "a man does something with his hair"),
+    ("two dogs run on the grass", {"dogs", "run"}, "two things do something on the grass"),
+    ("the ball was thrown by a boy", {"thrown"}, "the ball was done by a boy"),
+    ("a dog's tail", {"dog"}, "something's tail"),
+]
+
+
+@pytest.mark.parametrize(("caption", "gone", "left"), WITHOUT)
+def test_what_is_left_without_a_word(caption: str, gone: set[str], left: str) -> None:
+    assert without(caption, *tagged(caption, gone)) == left
+
+
+@pytest.mark.parametrize(("caption", "gone", "left"), GENERIC)
+def test_what_says_nothing_instead(caption: str, gone: set[str], left: str) -> None:
+    assert generic(caption, *tagged(caption, gone)) == left
+
+
+def test_another_word_has_the_article_and_the_capital_that_it_asks_for() -> None:
+    text = "Dogs chase a cat"
+    tokens, _ = tagged(text, set())
+    assert rewritten(text, tokens, {0: "owls", 3: "elephant"}) == "Owls chase an elephant"
+
+
+@given(st.lists(st.sampled_from([*WORDS, ",", "."]), min_size=1, max_size=10), st.data())
+def test_the_other_words_stay_as_they_were(words: list[str], data: st.DataObject) -> None:
+    """But for `a` and `an`, which have the form of each other in no word of this list."""
+    caption = " ".join(words)
+    [tokens] = TAGGER.tag([caption])
+    places = data.draw(st.sets(st.integers(0, len(tokens) - 1)))
+    left = [token.text for place, token in enumerate(tokens) if place not in places]
+    made = without(caption, tokens, places)
+    assert letters(split_words(made)) == letters(left)
+    assert made == " ".join(made.split())
+    assert not any(pair in made for pair in (" ,", ", ,", ",,", ",."))
+
+
+def tagged(caption: str, words: set[str]) -> tuple[Tagged, set[int]]:
+    """Tokens of a caption, and the places of some words of it."""
+    [tokens] = TAGGER.tag([caption])
+    return tokens, {place for place, token in enumerate(tokens) if token.text.lower() in words}
+
+
+def letters(words: list[str]) -> list[str]:
+    """Without marks, and with `a` for `an`."""
+    return ["a" if word == "an" else word for word in words if word.isalnum()]
+
+
+seeds = st.integers(0, 99)
+
+
+@given(st.text(max_size=30), seeds)
+def test_every_letter_and_digit_becomes_another_one_and_a_vowel_that_is_to_be_said_a_vowel(
+    text: str, seed: int
+) -> None:
+    for change in (scrambled, babbled):
+        other = change(text, np.random.default_rng(seed))
+        assert len(other) == len(text)
+        for before, after in zip(text, other, strict=True):
+            assert (before == after) != before.isalnum()
+            assert before.isdecimal() == after.isdecimal() and before.isupper() == after.isupper()
+            assert change is scrambled or (before.lower() in VOWELS) == (after.lower() in VOWELS)
+
+
+def test_a_single_digit_becomes_each_of_the_others_as_often() -> None:
+    random = np.random.default_rng(0)
+    drawn = [scrambled("7", random) for _ in range(900)]
+    assert set(drawn) == set("012345689")
+    assert max(drawn.count(one) for one in set(drawn)) < 150
+
+
+GLOVE = "the 0.5 -1 2\nat name 1 1 1\ncat 3 4 5e-1 \nnaïve 7 8 9\ncat 0 0 0\n"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("header", ["", "5 3\n"])
+def test_only_the_words_asked_for(tmp_path: Path, header: str, *, packed: bool) -> None:
+    """The first line of a word counts, a word with spaces is one word, and a word may be asked for twice."""
+    place = tmp_path / "vectors.txt"
+    text = (header + GLOVE).encode()
+    place.write_bytes(gzip.compress(text) if packed else text)
+    found, vectors = read_word_vectors(place, ["cat", "dog", "naïve", "at", "cat"])
+    assert found.tolist() == [True, False, True, False, True]
+    assert vectors.dtype == np.float32
+    assert vectors.tolist() == [[3, 4, 0.5], [0, 0, 0], [7, 8, 9], [0, 0, 0], [3, 4, 0.5]]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("the 1 2\ncat 1\n", "Line 2 of .* is not a word and 2 finite numbers"),
+        ("the 1 2\n\ncat 1 2\n", "Line 2 of"),
+        ("the 1 2\ncat 1 two\n", "Line 2 of"),
+        ("the 1 2\ncat 1 nan\n", "Line 2 of"),
+        ("", "Line 1 of .* is no word with its vector"),
+        ("2 3\n", "Line 2 of .* is no word with its vector; give GloVe's or word2vec's text form, unpacked or as"),
+    ],
+)
+def test_a_file_that_is_none(tmp_path: Path, text: str, why: str) -> None:
+    place = tmp_path / "vectors.txt"
+    place.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=why):
+        read_word_vectors(place, ["cat"])
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"word vectors in .*none\.txt cannot be read: .*No such file"):
+        read_word_vectors(tmp_path / "none.txt", ["cat"])
+    broken = tmp_path / "broken.gz"
+    broken.write_bytes(gzip.compress(GLOVE.encode())[:-9])
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_word_vectors(broken, ["cat"])
+
+
+def test_a_pickle_or_a_binary_file_is_no_text(tmp_path: Path) -> None:
+    place = tmp_path / "vectors.bin"
+    place.write_bytes(b"2 3\nthe " + np.ones(3, np.float32).tobytes() + b"cat " + np.ones(3, np.float32).tobytes())
+    with pytest.raises(UsageError, match=r"is not a word and|is no word with"):
+        read_word_vectors(place, ["cat", "the"])

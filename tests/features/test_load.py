@@ -1,4 +1,4 @@
-"""Role graphs beside the features of captions."""
+"""What is loaded beside features: role graphs of captions, and frames of clips."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ import numpy as np
 import polars as pl
 import pytest
 
+from evenreel.config import MediaLimits
 from evenreel.corpus import make_corpus
-from evenreel.errors import CorpusError, FeaturesError
+from evenreel.errors import CorpusError, FeaturesError, MediaError
 from evenreel.features import load
-from evenreel.features.load import graphs_of, with_graphs
+from evenreel.features.load import ClipPictures, graphs_of, with_graphs
 from evenreel.language import Tagged
 from evenreel.language.role_graphs import role_graph
 from evenreel.language.taggers import PatternTagger
+from evenreel.media import open_video, parse_rule
+from evenreel.media.sampling import Part
+from evenreel.planted import write_clip
 from evenreel.types import Corpus, RoleGraph, RoleNode, TextFeatures
 
 TEXTS = ("cut tomato", "a man runs", "cut tomato", "A dog barks!", "...")
@@ -102,3 +106,49 @@ def test_features_of_another_corpus_are_refused() -> None:
 def test_no_captions() -> None:
     assert graphs_of([]) == []
     assert with_graphs(features(), corpus()).graphs == ()
+
+
+PARTS = {"whole": Part(), "part": Part(0.9, 2.6)}
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> ClipPictures:
+    folder = tmp_path_factory.mktemp("pictures")
+    shades = [np.full((16, 24, 3), 12 * number, np.uint8) for number in range(20)]
+    write_clip(folder / "clip.mp4", shades, fps=6)
+    (folder / "broken.mp4").write_bytes(b"this is no video")
+    clips = pl.DataFrame(
+        {
+            "clip_id": [*PARTS, "nowhere", "broken"],
+            "path": ["clip.mp4", "clip.mp4", None, "broken.mp4"],
+            "start_s": [*(part.start_s for part in PARTS.values()), None, None],
+            "end_s": [*(part.end_s for part in PARTS.values()), None, None],
+            "split": "test",
+        }
+    )
+    captions = pl.DataFrame({"caption_id": ["c"], "clip_id": ["whole"], "text": ["grey"]})
+    return ClipPictures(make_corpus(clips, captions), folder, MediaLimits())
+
+
+@pytest.mark.parametrize("rule", ["4 midpoints", "every 0.7 s", "clip4clip 3"])
+@pytest.mark.parametrize("name", PARTS)
+def test_frames_are_found_by_the_times_that_features_have(pictures: ClipPictures, name: str, rule: str) -> None:
+    part = PARTS[name]
+    with open_video(pictures.videos / "clip.mp4") as video:
+        sampled = list(video.frames(part.rule(parse_rule(rule))))
+    times_s = [max(0.0, frame.time_s - (part.start_s or 0.0)) for frame in sampled]
+    found = pictures.frames(name, times_s)
+    assert len(found) == len(sampled) > 1
+    for one, frame in zip(found, sampled, strict=True):
+        assert np.array_equal(one, frame.pixels)
+
+
+def test_what_cannot_be_shown_is_said(pictures: ClipPictures) -> None:
+    with pytest.raises(CorpusError, match="'nobody' cannot be shown: the corpus has no such clip"):
+        pictures.frames("nobody", [0.0])
+    with pytest.raises(CorpusError, match="'nowhere' cannot be shown: the corpus names no video"):
+        pictures.frames("nowhere", [0.0])
+    with pytest.raises(MediaError, match=r"'broken' \(broken.mp4\) cannot be shown: "):
+        pictures.frames("broken", [0.0])
+    with pytest.raises(MediaError, match="other frames than its features are of"):
+        pictures.frames("whole", [0.5, 60.0])
