@@ -23,7 +23,7 @@ from torch import Tensor
 from typer.testing import CliRunner
 
 from evenreel.cli.app import app
-from evenreel.cli.train import inputs_of, train
+from evenreel.cli.train import inputs_of
 from evenreel.corpus import load_corpus, save_texts, select
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
@@ -37,7 +37,7 @@ from evenreel.matchers import build_matcher
 from evenreel.media.sampling import Part
 from evenreel.training import pixels
 from evenreel.training.batches import Draw, FeatureExamples, Order, TrainingInputs, WindowTokens, pairs_of
-from evenreel.training.loop import RunHooks
+from evenreel.training.loop import RunHooks, train
 from evenreel.training.material import load_material
 from evenreel.training.module import RetrievalModule
 from evenreel.training.pixels import ClipVideo, PixelExamples, augmented, crop_box, read_frames, readable
@@ -704,12 +704,7 @@ def test_a_rule_that_the_text_was_not_read_by(corpus_folder: Path, clip_folder: 
     ],
 )
 def test_text_that_nobody_reads_or_nobody_gives(
-    settings: dict[str, Any],
-    sentence: str,
-    corpus_folder: Path,
-    clip_folder: Path,
-    signs: Path,
-    tmp_path: Path,
+    settings: dict[str, Any], sentence: str, corpus_folder: Path, clip_folder: Path, signs: Path, tmp_path: Path
 ) -> None:
     recipe = reading(corpus_folder, clip_folder, signs, **settings)
     with pytest.raises(UsageError, match=sentence):

@@ -135,8 +135,6 @@ def prepare(
 
 @dataclass(frozen=True, eq=False)
 class _Source:
-    """The checkpoint in its folder, and the corpus that it was trained on."""
-
     folder: Path
     pretrained: Pretrained
     corpus: Corpus
@@ -201,7 +199,6 @@ def _confounders(fit: FitOptions, source: _Source, videos: VideoFeatures, seed: 
 
 
 def _packaged(source: _Source) -> EmbeddedDictionary:
-    """The phrases that come with evenreel, as the text tower of the features reads them."""
     from evenreel.cli.elements import text_tower
     from evenreel.features.scene_elements import embed
     from evenreel.language.scene_elements import packaged
