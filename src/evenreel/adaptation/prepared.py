@@ -61,9 +61,9 @@ from evenreel.language.tokens import Tagger
 from evenreel.matchers.matcher import Matcher, check_lengths
 from evenreel.progress import Progress
 from evenreel.similarity.tiles import device_of
-from evenreel.training.batches import Pairs
+from evenreel.training.batches import FeatureExamples
 from evenreel.training.recipe import cannot_be_followed, changed, read_changed, read_settings
-from evenreel.types import FloatArray, TextFeatures, VideoFeatures
+from evenreel.types import FloatArray, VideoFeatures
 from evenreel.version import __version__
 
 FORMAT = 1
@@ -174,15 +174,6 @@ def resources_of(
 # preparing a source ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class SourceSplit:
-    """Features of a split of the source, and its pairs of a caption and its clip, as rows of both."""
-
-    texts: TextFeatures
-    videos: VideoFeatures
-    pairs: Pairs
-
-
 class FoundConfounders(NamedTuple):
     """Confounders of a source: how they were found, vectors (N, d), names if any, and the dictionary they are from."""
 
@@ -229,10 +220,10 @@ def confounders_of(
 
 def prepare(
     matcher: Matcher,
-    source: SourceSplit,
+    source: FeatureExamples,
     confounders: FoundConfounders,
     settings: PrepareSettings | None = None,
-    validation: SourceSplit | None = None,
+    validation: FeatureExamples | None = None,
     bar: Bar = _silent,
 ) -> PreparedSource:
     """Prepare a source for test-time training: fit the bias correction, moments and flows; the matcher stays as it is.
@@ -278,8 +269,8 @@ def prepare(
         figures |= {f"validation_{name}": float(value) for name, value in verdicts.items()}
         figures |= {f"first_{name}": float(value) for name, value in firsts.items()}
     note = Note(
-        captions=len(source.texts.ids),
-        clips=len(source.videos.ids),
+        captions=len(source.text_features.ids),
+        clips=len(source.video_features.ids),
         confounders=confounders.kind,
         names=confounders.names,
         seed=seed,
@@ -288,9 +279,9 @@ def prepare(
     return PreparedSource(correction.cpu(), statistics, Flows(**flows), confounders.dictionary, note)
 
 
-def _vectors(matcher: Matcher, part: SourceSplit, bar: Bar) -> tuple[Tensor, Tensor]:
+def _vectors(matcher: Matcher, part: FeatureExamples, bar: Bar) -> tuple[Tensor, Tensor]:
     """Unit vectors of all captions (Q, D) and clips (V, D) of a split that the matcher can take, on its device."""
-    texts, videos = part.texts, part.videos
+    texts, videos = part.text_features, part.video_features
     check_lengths(matcher, texts, videos)
     with bar("vectors of captions") as progress:
         q = caption_vectors(matcher, texts, AT_ONCE, progress)

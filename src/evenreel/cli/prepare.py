@@ -17,10 +17,11 @@ from evenreel.errors import CheckpointError, CorpusError, FeaturesError, UsageEr
 from evenreel.wording import count
 
 if TYPE_CHECKING:
-    from evenreel.adaptation.prepared import FoundConfounders, Note, PreparedSource, PrepareSettings, SourceSplit
+    from evenreel.adaptation.prepared import FoundConfounders, Note, PreparedSource, PrepareSettings
     from evenreel.checkpoint import Pretrained
     from evenreel.features import SetAside
     from evenreel.features.scene_elements import EmbeddedDictionary
+    from evenreel.training.batches import FeatureExamples
     from evenreel.types import Corpus, VideoFeatures
 
 ELEMENTS, KMEANS = "elements", "kmeans"
@@ -122,7 +123,7 @@ def prepare(
     learned, aside = read.part(source.split)
     measured = source.measured(read.corpus)
     checked = None if measured is None else read.part(measured)[0]
-    found = _confounders(fit, read, learned.videos, how.seed)
+    found = _confounders(fit, read, learned.video_features, how.seed)
     prepared = prepare_source(pretrained.matcher, learned, found, how, validation=checked, bar=share_bar)
     prepared = replace(prepared, note=replace(prepared.note, corpus=source.corpus.resolve().name, split=source.split))
     place = save_prepared(folder, prepared, weights)
@@ -141,12 +142,11 @@ class _Source:
     named: PrepareSource
     device: str
 
-    def part(self, split: str) -> tuple[SourceSplit, tuple[SetAside, ...]]:
+    def part(self, split: str) -> tuple[FeatureExamples, tuple[SetAside, ...]]:
         """A split, and what had been skipped of it."""
-        from evenreel.adaptation.prepared import SourceSplit
         from evenreel.checkpoint import load_features_for
         from evenreel.corpus import select
-        from evenreel.training.batches import pairs_of
+        from evenreel.training.batches import FeatureExamples, pairs_of
 
         part = select(self.corpus, split=split)
         loaded = load_features_for(
@@ -158,7 +158,7 @@ class _Source:
             raise CorpusError(
                 f"No caption of the split {split} has a clip that can be used; is it the right split?"
             ) from error
-        return SourceSplit(loaded.texts, loaded.videos, pairs), loaded.set_aside
+        return FeatureExamples(pairs, loaded.texts, loaded.videos), loaded.set_aside
 
 
 def _own_folder(name: str) -> Path:
