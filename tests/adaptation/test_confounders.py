@@ -16,13 +16,9 @@ from evenreel.errors import UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.language.scene_elements import SceneDictionary
 from evenreel.types import VideoFeatures
+from tests.adaptation.shifted import unit
 
 D = 8
-
-
-def unit(*shape: int, seed: int = 0) -> np.ndarray:
-    rows = np.random.default_rng(seed).normal(size=shape)
-    return (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
 
 
 def videos(frames: np.ndarray, mask: np.ndarray | None = None) -> VideoFeatures:

@@ -36,14 +36,10 @@ from evenreel.language.scene_elements import SceneDictionary
 from evenreel.matchers.batches import text_batch, video_batch
 from evenreel.training.batches import FeatureExamples, Pairs
 from evenreel.types import TextFeatures, VideoFeatures
+from tests.adaptation.shifted import unit
 from tests.checkpoint.conftest import DIMENSION, trained
 
 SPEC = MatcherSpec("adapted", {}, (MatcherSpec("mean_pool"),))
-
-
-def unit(*shape: int, seed: int = 0) -> np.ndarray:
-    rows = np.random.default_rng(seed).normal(size=shape)
-    return (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
 
 
 def dictionary() -> EmbeddedDictionary:

@@ -14,9 +14,8 @@ from evenreel.encoders import load_encoder
 from evenreel.features import FeatureSettings, compute_features
 from evenreel.features.scene_elements import embed, save_embedded
 from evenreel.language.scene_elements import mine
-from evenreel.library.search.searcher import facts_of
 from evenreel.training.batches import TrainingInputs
-from evenreel.training.loop import RunHooks, TrainedModel, train
+from evenreel.training.loop import RunHooks, TrainedModel, facts_of, train
 from evenreel.training.material import load_material
 from evenreel.training.recipe import Recipe, find_recipe, load_recipe
 from evenreel.types import ScoreBlocks

@@ -45,18 +45,13 @@ FRAMES = 12
 class QueryStream:
     """Stream of queries, and the clips that they are ranked against; it holds no right answers to learn from.
 
-    Attributes:
-        texts: features of Q queries, in the order in which they came.
-        sentences: the queries as they are written.
-        videos: features of the V clips.
-
     Raises:
         UsageError: there are not as many sentences as features of queries, or fewer than two queries or clips.
     """
 
-    texts: TextFeatures
-    sentences: tuple[str, ...]
-    videos: VideoFeatures
+    texts: TextFeatures  # features of Q queries, in the order in which they came
+    sentences: tuple[str, ...]  # the queries as they are written
+    videos: VideoFeatures  # features of the V clips
 
     def __post_init__(self) -> None:
         check_sentences(self.texts, self.sentences)
