@@ -46,7 +46,6 @@ from evenreel.adaptation.prepared import (
     FoundConfounders,
     PreparedSource,
     PrepareSettings,
-    SourceSplit,
     confounders_of,
     prepare,
     resources_of,
@@ -64,7 +63,7 @@ from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.papers.cells import Figures
-from evenreel.training.batches import pairs_of
+from evenreel.training.batches import FeatureExamples, pairs_of
 from evenreel.types import FloatArray, Scores, TextFeatures
 
 LONGER = "as many more steps"
@@ -141,7 +140,8 @@ class SourceModel:
     def _prepared(self) -> tuple[PreparedSource, float]:
         """What TITAN and TTT++ need of the source, and seconds of processor time."""
         begun_s, train = time.process_time(), self._world.train
-        part = SourceSplit(train.texts, train.videos, pairs_of(train.corpus, train.texts.ids, train.videos.ids))
+        pairs = pairs_of(train.corpus, train.texts.ids, train.videos.ids)
+        part = FeatureExamples(pairs, train.texts, train.videos)
         found = prepare(self.matcher, part, self._world.confounders(), replace(self._world.preparing, seed=self._seed))
         return found, time.process_time() - begun_s
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -19,6 +20,11 @@ def source_vectors(rows: int, seed: int) -> Tensor:
     spread = torch.linspace(0.5, 0.05, SIZE)
     middle = torch.full((SIZE,), 0.25)
     return F.normalize(middle + spread * torch.randn(rows, SIZE, generator=make), dim=-1)
+
+
+def unit(*shape: int, seed: int = 0) -> np.ndarray:
+    rows = np.random.default_rng(seed).normal(size=shape)
+    return (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
 
 
 def turn(angle: float) -> Tensor:

@@ -289,12 +289,11 @@ def test_a_turned_target_comes_back_to_the_moments_of_the_source(sign: int) -> N
         assert after[0] > before[0], (before, after)
 
 
-@pytest.mark.parametrize("name", ["mean_pool", "hgr+linear"])
-def test_a_matcher_that_cannot_adapt_by_features_is_refused(name: str) -> None:
+def test_a_matcher_that_cannot_adapt_by_features_is_refused() -> None:
     flow = Flow(DIMENSION, 1, 2)
     for objective in (TTTObjective(own_statistics(), TTTSettings(), draw()), FlowObjective(flow, flow)):
         with pytest.raises(UsageError, match=r"pseudo-labels alone\."):
-            objective(small(name), captions(), videos())
+            objective(small("hgr+linear"), captions(), videos())
 
 
 def test_what_was_prepared_with_another_checkpoint_is_refused() -> None:

@@ -16,13 +16,9 @@ from evenreel.errors import UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.language.scene_elements import SceneDictionary
 from evenreel.types import VideoFeatures
+from tests.adaptation.shifted import unit
 
 D = 8
-
-
-def unit(*shape: int, seed: int = 0) -> np.ndarray:
-    rows = np.random.default_rng(seed).normal(size=shape)
-    return (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
 
 
 def videos(frames: np.ndarray, mask: np.ndarray | None = None) -> VideoFeatures:
@@ -103,6 +99,7 @@ def test_centres_are_seeded_and_no_more_than_frames(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_file_of_any_kind_is_read_and_brought_to_unit_length(tmp_path: Path) -> None:
+    """Half precision that numpy has not, too."""
     table = np.arange(1, 13, dtype=np.float64).reshape(4, 3)
     np.save(tmp_path / "a.npy", table)
     np.savez(tmp_path / "a.npz", anything=table.astype(np.float16))
@@ -111,9 +108,6 @@ def test_a_file_of_any_kind_is_read_and_brought_to_unit_length(tmp_path: Path) -
         found = read_confounders(tmp_path / f"a{suffix}")
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, table / np.sqrt((table**2).sum(1))[:, None], atol=1e-6)
-
-
-def test_half_precision_that_numpy_has_not_is_read_too(tmp_path: Path) -> None:
     torch_file({"c": torch.tensor([[3.0, 4.0]], dtype=torch.bfloat16)}, tmp_path / "a.safetensors")
     np.testing.assert_allclose(read_confounders(tmp_path / "a.safetensors"), [[0.6, 0.8]], atol=1e-6)
 

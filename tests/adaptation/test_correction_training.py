@@ -291,9 +291,7 @@ def test_the_choice_is_that_of_single_pairs_and_of_equals_the_first(
     assert (chosen(judged(learned, *same, candidates), candidates) == candidates[:, 0]).all()
 
 
-def test_ranks_of_the_correction_and_of_the_matcher_decide_together(
-    learned: CausalCorrection,
-) -> None:
+def test_ranks_of_the_correction_and_of_the_matcher_decide_together(learned: CausalCorrection) -> None:
     target = domain(30, 3, shift=3)
     candidates = nearest(target, eta=5)[:, ::-1].copy()  # so that the two disagree
     logits = judged(learned, *target, candidates)

@@ -19,7 +19,6 @@ from evenreel.adaptation.prepared import (
     Note,
     PreparedSource,
     PrepareSettings,
-    SourceSplit,
     _silent,
     _vectors,
     confounders_of,
@@ -35,16 +34,12 @@ from evenreel.errors import CheckpointError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.language.scene_elements import SceneDictionary
 from evenreel.matchers.batches import text_batch, video_batch
-from evenreel.training.batches import Pairs
+from evenreel.training.batches import FeatureExamples, Pairs
 from evenreel.types import TextFeatures, VideoFeatures
+from tests.adaptation.shifted import unit
 from tests.checkpoint.conftest import DIMENSION, trained
 
 SPEC = MatcherSpec("adapted", {}, (MatcherSpec("mean_pool"),))
-
-
-def unit(*shape: int, seed: int = 0) -> np.ndarray:
-    rows = np.random.default_rng(seed).normal(size=shape)
-    return (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
 
 
 def dictionary() -> EmbeddedDictionary:
@@ -52,7 +47,7 @@ def dictionary() -> EmbeddedDictionary:
     return EmbeddedDictionary(phrases, unit(3, DIMENSION, seed=5), unit(2, DIMENSION, seed=6), "org/one", "0f" * 32)
 
 
-def part(captions: int, clips: int, seed: int = 0) -> SourceSplit:
+def part(captions: int, clips: int, seed: int = 0) -> FeatureExamples:
     """Captions that lie near their clips, a few words and frames each, padded."""
     rng = np.random.default_rng(seed)
     middle, own = unit(clips, DIMENSION, seed=seed), np.arange(captions) % clips
@@ -63,10 +58,10 @@ def part(captions: int, clips: int, seed: int = 0) -> SourceSplit:
     q, v = (tuple(f"{kind}{row}" for row in range(size)) for kind, size in (("c", captions), ("v", clips)))
     frames = frames / np.linalg.norm(frames, axis=-1, keepdims=True) * mask[..., None]
     sentences = sentences / np.linalg.norm(sentences, axis=-1, keepdims=True)
-    return SourceSplit(
+    return FeatureExamples(
+        Pairs(q, v, np.arange(captions), own, np.arange(captions)),
         TextFeatures(q, words, np.ones(words.shape[:2], bool), sentences),
         VideoFeatures(v, frames, mask, np.zeros(mask.shape)),
-        Pairs(q, v, np.arange(captions), own, np.arange(captions)),
     )
 
 
@@ -199,7 +194,7 @@ def test_a_checkpoint_that_was_replaced_meanwhile_keeps_nothing_of_other_weights
 
 
 def test_the_targets_confounders_are_found_as_the_sources_were(prepared: PreparedSource) -> None:
-    videos = part(8, 6).videos
+    videos = part(8, 6).video_features
     phrases = prepared.target_confounders(videos)
     rows = torch.from_numpy(np.concatenate([dictionary().entities, dictionary().activities]))
     assert ((phrases @ rows.T).amax(1) > 0.9999).all()
@@ -217,8 +212,8 @@ def test_vectors_are_those_of_one_batch(monkeypatch: pytest.MonkeyPatch) -> None
     source, matcher = part(11, 5), trained(SPEC).matcher
     monkeypatch.setattr("evenreel.adaptation.prepared.AT_ONCE", 2)
     q, v = _vectors(matcher, source, _silent)
-    torch.testing.assert_close(q, text_vectors(matcher, text_batch(source.texts)).detach())
-    torch.testing.assert_close(v, video_vectors(matcher, video_batch(source.videos)).detach())
+    torch.testing.assert_close(q, text_vectors(matcher, text_batch(source.text_features)).detach())
+    torch.testing.assert_close(v, video_vectors(matcher, video_batch(source.video_features)).detach())
     assert not q.requires_grad
 
 
@@ -228,7 +223,7 @@ def test_preparing_fits_all_and_leaves_the_matcher_alone() -> None:
     settings = PrepareSettings(
         causal_fit=FitSettings(steps=30), flow=FlowSettings(layers=2, steps=30, held_out=0.0), seed=4
     )
-    found = confounders_of(source.videos, None, 4)
+    found = confounders_of(source.video_features, None, 4)
     made = [prepare(pretrained.matcher, source, found, settings, part(20, 10, seed=8)) for _ in range(2)]
     assert all(torch.equal(before[name], tensor) for name, tensor in pretrained.matcher.state_dict().items())
     assert made[0].note == made[1].note
@@ -250,6 +245,6 @@ def test_a_split_that_nothing_can_be_measured_on_is_refused_before_anything_is_f
 ) -> None:
     monkeypatch.setattr("evenreel.adaptation.prepared.fit_source", lambda *_: pytest.fail("it was fitted"))
     source = part(20, 10)
-    found = confounders_of(source.videos, None, 4)
+    found = confounders_of(source.video_features, None, 4)
     with pytest.raises(UsageError, match="In the validation split every caption describes every clip"):
         prepare(trained(SPEC).matcher, source, found, validation=part(3, 1, seed=8))

@@ -34,7 +34,7 @@ from evenreel.errors import UsageError
 from evenreel.language import load_tagger
 from evenreel.language.tokens import Tagged, Token
 from evenreel.matchers.wti import Wti, WtiSettings
-from evenreel.training.recipe import RecipeError, settings_text
+from evenreel.training.recipe import RecipeError, recipe_text
 from tests.adaptation.shifted import SIZE, adapted
 
 TAGGER = load_tagger("pattern")
@@ -248,7 +248,7 @@ def test_the_source_stage_has_settings_of_the_same_name(tmp_path: Path) -> None:
 def test_all_that_come_along_are_read_back(tmp_path: Path) -> None:
     for number, name in enumerate(shipped_settings()):
         path = tmp_path / f"{number}.yaml"
-        path.write_text(settings_text(load_settings(name)))
+        path.write_text(recipe_text(load_settings(name)))
         assert load_settings(path) == load_settings(name)
 
 

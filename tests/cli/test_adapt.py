@@ -312,7 +312,7 @@ def test_a_library_from_nothing(shelf: Shelf, tmp_path: Path) -> None:
     shown = {name for one in printed["changes"]["examples"] for name in (one["before"], one["after"])}
     assert shown and {printed["names"][clip] for clip in shown} <= {clip.name for clip in shelf.clips}
     again = len(shelf.queries) + 1 - len(set(shelf.queries))
-    assert printed["notices"] == [f"{again} line{'s' * (again > 1)} of queries.txt asked again what others had."]
+    assert printed["notices"] == [f"{again} line{'s' * (again > 1)} of the queries asked again what others had."]
     page = (mine / "adaptation" / "report.html").read_text()
     assert set(re.findall(r"<figcaption>(.*?)</figcaption>", page)) == {printed["names"][clip] for clip in shown}
     assert shelf.hits(mine)

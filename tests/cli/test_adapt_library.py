@@ -52,7 +52,8 @@ def library(place: Path) -> Iterator[Library]:
 
 def test_queries_once_and_clips_with_frames(library: Library) -> None:
     found = library_stream(library, QUERIES)
-    assert found.stream.sentences == ("a dog on a beach", "red bus", "snow mountain") and found.query_count == 5
+    assert found.stream.sentences == ("a dog on a beach", "red bus", "snow mountain")
+    assert found.notices == ("2 lines of the queries asked again what others had.",)
     np.testing.assert_array_equal(
         found.stream.texts.sentence, np.stack([encode(text) for text in found.stream.sentences])
     )
@@ -107,7 +108,9 @@ def test_on_screen_text_where_the_matcher_reads_it(library: Library) -> None:
 
 
 def test_counterfactual_captions_are_read_by_the_model_of_the_library(library: Library) -> None:
-    read = library_stream(library, QUERIES).encode(["a beach"])
+    encode_texts = library_stream(library, QUERIES).encode
+    assert encode_texts is not None
+    read = encode_texts(["a beach"])
     np.testing.assert_array_equal(read.sentence[0], encode("a beach"))
 
 

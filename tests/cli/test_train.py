@@ -26,7 +26,7 @@ from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation import load_scores
 from evenreel.features import FeatureSettings, compute_features
 from evenreel.training import material, pixels
-from evenreel.training.milestones import best_weights
+from evenreel.training.loop import best_weights
 from evenreel.training.run_folder import DATA, METRICS, MetricsFile, RunFolderError
 from tests.training.conftest import BROKEN, clip_folder, corpus_folder
 

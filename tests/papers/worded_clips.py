@@ -17,7 +17,6 @@ import torch
 
 from evenreel.adaptation.baselines import FlowSettings
 from evenreel.adaptation.prepared import PreparedSource, PrepareSettings, confounders_of, prepare
-from evenreel.adaptation.prepared import SourceSplit as SourcePart
 from evenreel.adaptation.stream import taken
 from evenreel.adaptation.titan import UNSAFE, AdaptSettings, CounterfactualSettings
 from evenreel.adaptation.titan_correction import FitSettings
@@ -26,7 +25,7 @@ from evenreel.corpus import make_corpus
 from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.mean_pool import MeanPool, MeanPoolSettings
 from evenreel.papers import CaptionBank, CorpusPart, Model, StudySettings, Workspace, part_of, study_recipe
-from evenreel.training.batches import pairs_of
+from evenreel.training.batches import FeatureExamples, pairs_of
 from evenreel.types import TextFeatures, VideoFeatures
 
 DIMENSION, CLIPS, CAPTIONS, FRAMES = 16, 15, 3, 2
@@ -97,7 +96,7 @@ def prepared() -> PreparedSource:
     pairs = pairs_of(part.corpus, part.texts.ids, part.videos.ids)
     settings = PrepareSettings(causal_fit=FitSettings(steps=4, batch_size=16), flow=FlowSettings(steps=4))
     found = confounders_of(part.videos, None, 5)
-    return prepare(source(), SourcePart(part.texts, part.videos, pairs), found, settings)
+    return prepare(source(), FeatureExamples(pairs, part.texts, part.videos), found, settings)
 
 
 def worded_material(*, carries: bool = True, reads: bool = True) -> Workspace:

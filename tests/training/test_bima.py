@@ -24,7 +24,7 @@ from evenreel.training.loop import RunHooks, TrainedModel, train
 from evenreel.training.recipe import Recipe
 from evenreel.training.run_folder import METRICS
 from evenreel.training.splits import EncoderUsed
-from tests.training.small_material import DIMENSION, CutShortError, figures_of, small_examples
+from tests.training.small_material import DIMENSION, CutShortError, figures_of, small_examples, weights_of
 
 HASH = "0123456789abcdef0123"
 DECODERS = ("captioner.", "text_decoder.")
@@ -57,11 +57,6 @@ def recipe_of(elements: Path, lr: float = 0.01) -> Recipe:
 
 def learning() -> TrainingInputs:
     return TrainingInputs(small_examples(16), DIMENSION, weights_hash=HASH)
-
-
-def weights(trained: TrainedModel) -> dict[str, torch.Tensor]:
-    matcher: Any = trained.matcher
-    return {name: tensor.clone() for name, tensor in matcher.state_dict().items()}
 
 
 @pytest.fixture(scope="module")
@@ -100,9 +95,9 @@ def test_a_resumed_run_ends_where_one_does_that_was_left_alone(
     with pytest.raises(CutShortError):
         train(recipe_of(elements), learning(), folder, RunHooks(watch=cut_short_after_3))
     shutil.copytree(elements, moved)
-    again = weights(train(recipe_of(moved), learning(), folder, RunHooks(resume=True)))
+    again = weights_of(train(recipe_of(moved), learning(), folder, RunHooks(resume=True)))
     assert any(name.startswith(DECODERS) for name in again)
-    assert all(torch.equal(tensor, again[name]) for name, tensor in weights(whole[1]).items())
+    assert all(torch.equal(tensor, again[name]) for name, tensor in weights_of(whole[1]).items())
     assert (folder / METRICS).read_bytes() == (whole[0] / METRICS).read_bytes()
 
 
@@ -131,8 +126,8 @@ def test_decoders_that_a_checkpoint_lacks_begin_as_the_seed_says(
     start = kept_weights(loaded)
     assert start.keys() == loaded.state_dict().keys()
     material = replace(learning(), start=start, start_spec=trained.spec)
-    begun = weights(train(still, material, tmp_path / "begun"))
-    fresh = weights(train(still, learning(), tmp_path / "fresh"))
+    begun = weights_of(train(still, material, tmp_path / "begun"))
+    fresh = weights_of(train(still, learning(), tmp_path / "fresh"))
     for name, tensor in begun.items():
         assert torch.equal(tensor, (fresh if name.startswith(DECODERS) else start)[name]), name
 

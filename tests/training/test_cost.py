@@ -128,23 +128,25 @@ def everything(cost: Cost) -> list[float]:
     return [*sides, cost.pair_multiply_adds, cost.parameters, cost.training_parameters]
 
 
-def test_what_is_too_much_is_named_by_its_option() -> None:
-    with pytest.raises(UsageError, match="at most 3 windows, and 4 are asked for; give fewer --windows"):
-        recipe_cost(
-            small_recipe(matcher={"name": "tcd", "settings": {"max_frames": 3}}, adapter=None),
-            replace(SMALL, windows=4),
-        )
-    among = small_recipe(
-        matcher={"name": "temporal", "settings": {"max_frames": 6}}, adapter={"kind": "linear", "windows": True}
-    )
-    with pytest.raises(
-        UsageError, match="at most 6 frames and windows together, and 3 and 4 are asked for; give fewer"
-    ):
-        recipe_cost(among, replace(SMALL, windows=4))
-    assert recipe_cost(among, replace(SMALL, windows=3)).shape.windows == 3
-    matcher = build_matcher("temporal", DIMENSION, SETTINGS["temporal"])
-    with pytest.raises(UsageError, match="at most 12 frames, and 13 are asked for; give fewer --frames"):
-        matcher_cost(matcher, replace(SMALL, frames=13))
+AMONG = {"kind": "linear", "windows": True}
+
+
+@pytest.mark.parametrize(
+    ("matcher", "most", "adapter", "shape", "sentence"),
+    [
+        ("tcd", 3, None, {"windows": 4}, "at most 3 windows, and 4 are asked for; give fewer --windows"),
+        ("temporal", 6, AMONG, {"windows": 4}, "at most 6 frames and windows together, and 3 and 4 are asked for"),
+        ("temporal", 12, None, {"frames": 13}, "at most 12 frames, and 13 are asked for; give fewer --frames"),
+    ],
+)
+def test_what_is_too_much_is_named_by_its_option(
+    matcher: str, most: int, adapter: Any, shape: dict[str, int], sentence: str
+) -> None:
+    recipe = small_recipe(matcher={"name": matcher, "settings": {"max_frames": most}}, adapter=adapter)
+    with pytest.raises(UsageError, match=sentence):
+        recipe_cost(recipe, replace(SMALL, **shape))
+    fits = {name: size - 1 for name, size in shape.items()}
+    assert recipe_cost(recipe, replace(SMALL, **fits)).shape == replace(SMALL, **fits)
 
 
 @pytest.mark.parametrize("name", ["textvr/tcd", "vitevqa/x_clip"])

@@ -19,15 +19,7 @@ from evenreel.errors import CorpusError, UsageError
 from evenreel.matchers.batches import video_batch
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.training import Recipe, RecipeError, load_recipe, recipe_text
-from evenreel.training.batches import (
-    Batches,
-    Draw,
-    FeatureExamples,
-    Order,
-    TrainingInputs,
-    mirror_rows,
-    pairs_of,
-)
+from evenreel.training.batches import Batches, Draw, FeatureExamples, Order, TrainingInputs, mirror_rows, pairs_of
 from evenreel.training.loop import RunHooks, TrainedModel, train
 from evenreel.training.material import load_material
 from evenreel.training.pixels import PixelExamples

@@ -113,18 +113,17 @@ def test_a_clip_of_two_actions_goes_with_one_of_them() -> None:
     assert (found.clips, found.classes) == (1, 1)
 
 
-def test_lengths_that_nobody_knows_are_refused() -> None:
-    unknown = Corpus(LEARNED.clips.with_columns(frame_count=pl.lit(None, pl.Int64)), LEARNED.captions)
-    with pytest.raises(CorpusError, match="The length of 10 of 10 clips is not known, and trim compares lengths"):
-        trimmed_corpus(unknown, TARGET, Trim(), seed=0)
-
-
-def test_classes_that_nobody_gave_are_asked_for() -> None:
-    empty = pl.lit(np.array([], np.int32).tolist(), pl.List(pl.Int32))
-    bare = Corpus(LEARNED.clips.with_columns(verb_classes=empty), LEARNED.captions)
-    other = Corpus(TARGET.clips.with_columns(verb_classes=empty), TARGET.captions)
-    with pytest.raises(CorpusError, match="No clip has a verb class"):
-        trimmed_corpus(bare, other, Trim(), seed=0)
+@pytest.mark.parametrize(
+    ("column", "sentence"),
+    [
+        ({"frame_count": pl.lit(None, pl.Int64)}, "of 10 clips is not known, and trim compares lengths"),
+        ({"verb_classes": pl.lit([], pl.List(pl.Int32))}, "No clip has a verb class"),
+    ],
+)
+def test_what_nobody_knows_of_clips_is_asked_for(column: dict[str, pl.Expr], sentence: str) -> None:
+    learned, target = (Corpus(one.clips.with_columns(**column), one.captions) for one in (LEARNED, TARGET))
+    with pytest.raises(CorpusError, match=sentence):
+        trimmed_corpus(learned, target, Trim(), seed=0)
 
 
 @pytest.mark.parametrize(("target", "uses"), [(None, ()), ("val", ()), ("test", ("class lengths of the split test",))])
@@ -423,16 +422,6 @@ def test_a_recipe_that_mines_by_relevance_learns_by_it(mining: Recipe, tmp_path:
     assert material.validation.pairs.relevance(rows) is None, "nothing is learned from it"
     train(mining, material, tmp_path)
     assert figures_of(tmp_path, "loss/text_to_video_positive")[1] > 0
-
-
-def test_a_corpus_without_classes_does_not_begin(mining: Recipe, tmp_path: Path) -> None:
-    corpus = load_corpus(mining.data.corpus)
-    save_corpus(make_corpus(corpus.clips.drop("noun_classes", "verb_classes"), corpus.captions), tmp_path)
-    plain = replace(mining, data=replace(mining.data, corpus=str(tmp_path)))
-    with pytest.raises(
-        CorpusError, match="Mining by relevance .* needs verb and noun classes of captions and of clips"
-    ):
-        load_material(plain)
 
 
 TEXTS = ("cut the tomato", "a man runs", "wash plates with water", "two dogs bark", "open door", "put cup on table")

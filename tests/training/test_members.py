@@ -20,9 +20,8 @@ from evenreel.debias.frame_length import prior_weights
 from evenreel.errors import CorpusError, UsageError
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.training.batches import TrainingInputs
-from evenreel.training.loop import RunHooks, TrainedModel, train
+from evenreel.training.loop import RunHooks, TrainedModel, TrainingError, train
 from evenreel.training.members import described, divided, shares, train_recipe
-from evenreel.training.milestones import TrainingError
 from evenreel.training.recipe import Members
 from evenreel.training.run_folder import LAST, METRICS
 from evenreel.training.splits import ClipLengths

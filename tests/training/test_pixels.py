@@ -53,8 +53,8 @@ from tests.training.train_once import CONTEXT
 
 def end_to_end(corpus: Path, model: Path, **changes: Any) -> Recipe:
     backbone = {"model": str(model), "train": False, "rule": RULE, **changes.pop("backbone", {})}
-    data = {"corpus": str(corpus), "features": None}
-    return small_recipe(data=data, backbone=backbone, loop={"batch_size": 4, "epochs": 2}, **changes)
+    data = {"corpus": str(corpus), "features": None} | changes.pop("data", {})
+    return small_recipe(data=data, backbone=backbone, **{"loop": {"batch_size": 4, "epochs": 2}, **changes})
 
 
 def encoded(loaded: TrainingInputs, model: Path) -> TrainingInputs:
@@ -465,12 +465,9 @@ def signs(corpus_folder: Path, clip_folder: Path, tmp_path_factory: pytest.TempP
     return signs_of(corpus_folder, clip_folder, tmp_path_factory.mktemp("signs") / "features")
 
 
-def reading(corpus: Path, model: Path, signs: Path | None, **changes: Any) -> Recipe:
-    backbone = {"model": str(model), "train": False, "rule": RULE, **changes.pop("backbone", {})}
-    read = {"on_screen": None if signs is None else str(signs)} | changes.pop("data", {})
-    data = {"corpus": str(corpus), "features": None} | read
-    settings = {"adapter": AMONG_FRAMES, "loop": {"batch_size": 4, "epochs": 2}} | changes
-    return small_recipe(data=data, backbone=backbone, **settings)
+def reading(corpus: Path, model: Path, signs: Path, **changes: Any) -> Recipe:
+    data = {"on_screen": str(signs)} | changes.pop("data", {})
+    return end_to_end(corpus, model, data=data, **{"adapter": AMONG_FRAMES, **changes})
 
 
 def examples_of(recipe: Recipe) -> PixelExamples:
@@ -704,12 +701,7 @@ def test_a_rule_that_the_text_was_not_read_by(corpus_folder: Path, clip_folder: 
     ],
 )
 def test_text_that_nobody_reads_or_nobody_gives(
-    settings: dict[str, Any],
-    sentence: str,
-    corpus_folder: Path,
-    clip_folder: Path,
-    signs: Path,
-    tmp_path: Path,
+    settings: dict[str, Any], sentence: str, corpus_folder: Path, clip_folder: Path, signs: Path, tmp_path: Path
 ) -> None:
     recipe = reading(corpus_folder, clip_folder, signs, **settings)
     with pytest.raises(UsageError, match=sentence):

@@ -12,7 +12,7 @@ from lightning.fabric.utilities.rank_zero import rank_zero_only
 
 from evenreel.errors import CorpusError, UsageError
 from evenreel.training import RecipeError, load_recipe
-from evenreel.training.milestones import best_weights
+from evenreel.training.loop import best_weights
 from evenreel.training.run_folder import (
     CLIPS_READ,
     DATA,

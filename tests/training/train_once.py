@@ -18,12 +18,7 @@ from evenreel.training.loop import RunHooks, train
 from tests.forked import ForkedWorker
 from tests.training.small_material import recall_at_1, small_material, small_recipe
 
-PRELOADED = [
-    "tests.training.train_once",
-    "evenreel.training.material",
-    "evenreel.evaluation",
-    "evenreel.checkpoint",
-]
+PRELOADED = ["tests.training.train_once", "evenreel.training.material", "evenreel.evaluation", "evenreel.checkpoint"]
 """What every process would otherwise import for itself."""
 
 SERVER = forkserver.ForkServer()

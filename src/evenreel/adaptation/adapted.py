@@ -49,22 +49,14 @@ from evenreel.types import FloatArray, TextFeatures, VideoFeatures
 
 @dataclass(frozen=True, eq=False)
 class Resources:
-    """Resources of test-time training besides the model and the queries (`evenreel.adaptation.prepared.resources_of`).
+    """Resources of test-time training besides the model and the queries, see `adaptation.prepared.resources_of`."""
 
-    Attributes:
-        encode, tagger: what reads counterfactual captions, and what finds nouns, verbs and adjectives of queries.
-        correction: bias correction of the source checkpoint; a copy of it is trained on the stream.
-        confounders: (N, d) confounders of the target's clips.
-        statistics: moments of the source's captions and clips, for the drift test.
-        objective: function that makes the loss of a baseline, anew for each stream.
-    """
-
-    encode: EncodeTexts | None = None
-    tagger: Tagger | None = None
-    correction: CausalCorrection | None = None
-    confounders: Tensor | None = None
-    statistics: SourceStatistics | None = None
-    objective: Callable[[], UnpairedLoss] | None = None
+    encode: EncodeTexts | None = None  # reads counterfactual captions
+    tagger: Tagger | None = None  # finds nouns, verbs and adjectives of queries
+    correction: CausalCorrection | None = None  # of the source checkpoint; a copy of it is trained on the stream
+    confounders: Tensor | None = None  # (N, d) of the target's clips
+    statistics: SourceStatistics | None = None  # moments of the source's captions and clips, for the drift test
+    objective: Callable[[], UnpairedLoss] | None = None  # makes the loss of a baseline, anew for each stream
 
     def for_stream(self, settings: AdaptSettings) -> StreamResources:
         """Make the resources of one stream, copies of the parts that learn included."""
@@ -97,33 +89,20 @@ class Resources:
 
 @dataclass(frozen=True)
 class AdaptationStep:
-    """One step of adaptation: a batch of a stream (online), or a pass through all of it (offline).
+    """One step of adaptation: a batch of a stream (online), or a pass through all of it (offline)."""
 
-    Attributes:
-        number, queries: number of the step, from 1, and of the queries labelled.
-        pairs: number of pseudo-labels that were trained on, counterfactual captions included.
-        counterfactual: number of captions from which an over-attended word was removed.
-        coverage: share of the gallery's clips, 0 to 1, that are the pseudo clip of a query.
-        gini: Gini coefficient of the number of matches a clip, 0 where all have as many.
-        loss: mean loss over the batches, by the name of the term.
-        labels: (id of a query, id of its pseudo clip) before any was left out, without counterfactual captions.
-        verdict: adapted model against the source, on queries that it was not trained on; None where not measured.
-        served: `adapted` or `source`, the model that is served from here on.
-        label_rank: rank of the pseudo-labels among their candidates before and after the target stage of the bias
-            correction, counterfactual captions included; None without it.
-    """
-
-    number: int
-    queries: int
-    pairs: int = 0
-    counterfactual: int = 0
-    coverage: float | None = None
-    gini: float | None = None
-    loss: dict[str, float] = field(default_factory=dict)
+    number: int  # from 1
+    queries: int  # number of queries labelled
+    pairs: int = 0  # number of pseudo-labels that were trained on, counterfactual captions included
+    counterfactual: int = 0  # number of captions from which an over-attended word was removed
+    coverage: float | None = None  # share of the gallery's clips, 0 to 1, that are the pseudo clip of a query
+    gini: float | None = None  # Gini coefficient of the number of matches a clip, 0 where all have as many
+    loss: dict[str, float] = field(default_factory=dict)  # mean over the batches, by the name of the term
+    # (id of a query, id of its pseudo clip) before any was left out, without counterfactual captions
     labels: tuple[tuple[str, str], ...] = ()
-    verdict: QualityVerdict | None = None
-    served: str = "adapted"
-    label_rank: LabelRank | None = None
+    verdict: QualityVerdict | None = None  # adapted model against the source, on queries that it was not trained on
+    served: str = "adapted"  # `adapted` or `source`, the model that is served from here on
+    label_rank: LabelRank | None = None  # counterfactual captions included; None without the bias correction
 
 
 class TestTimeMatcher(Wrapper):

@@ -35,7 +35,7 @@ import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
@@ -43,17 +43,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from evenreel.adaptation.stream import text_vectors, video_vectors
-from evenreel.config import (
-    ABOVE_0,
-    AT_LEAST_0,
-    MOST_BITS,
-    MOST_LAYERS,
-    MOST_SIZE,
-    SHARE,
-    TRUE_OR_FALSE,
-    check_settings,
-    whole,
-)
+from evenreel.config import ABOVE_0, AT_LEAST_0, MOST_BITS, MOST_LAYERS, MOST_SIZE, SHARE, check_settings, whole
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import TextBatch, VideoBatch
 from evenreel.matchers.matcher import Matcher
@@ -120,35 +110,31 @@ def moments(vectors: Tensor, kind: str = "items") -> VectorMoments:
 
 @dataclass(frozen=True)
 class TTTSettings:
-    """Settings of TTT++: weights of its loss terms, views and queue.
+    """Settings of TTT++: weights of its loss terms, views and queue."""
 
-    Attributes:
-        lambda_contrastive: weight of the contrastive term, by which views of one item are told from all other views.
-        lambda_mean: weight of the distance between the means of source and target.
-        lambda_covariance: weight of the distance between the covariances of source and target.
-        relative: divide a distance by its mean for as many vectors of the source (`chance_gaps`), as the released code
-            does with measured values: 1 then means no visible shift. False takes the paper's distances, which for unit
-            vectors are far smaller than the contrastive term.
-        drop: share of the words or frames that a view lacks; one is always left.
-        queue: number of vectors that moments are computed from, the present batch included; 0 for the batch alone.
-        temperature: temperature of the contrastive term. The paper's is 0.5, for a head of its own; similarities of
-            frozen features lie closer together.
-    """
-
-    lambda_contrastive: float = 1.0
-    lambda_mean: float = 1.0
-    lambda_covariance: float = 1.0
+    # weight of the contrastive term, by which views of one item are told from all other views
+    lambda_contrastive: Annotated[float, AT_LEAST_0] = 1.0
+    lambda_mean: Annotated[float, AT_LEAST_0] = 1.0  # weight of the distance between the means of source and target
+    # weight of the distance between the covariances of source and target
+    lambda_covariance: Annotated[float, AT_LEAST_0] = 1.0
+    # divide a distance by its mean for as many vectors of the source (`chance_gaps`), as the released code does with
+    # measured values: 1 then means no visible shift. False takes the paper's distances, which for unit vectors are far
+    # smaller than the contrastive term
     relative: bool = True
-    drop: float = 0.2
-    queue: int = 1024
-    temperature: float = 0.1
+    drop: Annotated[float, SHARE] = 0.2  # share of the words or frames that a view lacks; one is always left
+    # number of vectors that moments are computed from, the present batch included; 0 for the batch alone
+    queue: Annotated[int, whole(0)] = 1024
+    # temperature of the contrastive term. The paper's is 0.5, for a head of its own; similarities of frozen features
+    # lie closer together
+    temperature: Annotated[float, ABOVE_0] = 0.1
 
     def __post_init__(self) -> None:
-        weights = ("lambda_contrastive", "lambda_mean", "lambda_covariance")
-        ranges = {"relative": TRUE_OR_FALSE, "drop": SHARE, "queue": whole(0), "temperature": ABOVE_0}
-        check_settings("ttt", self, dict.fromkeys(weights, AT_LEAST_0) | ranges)
-        if not any(getattr(self, name) for name in weights):
-            raise UsageError(f"All weights of ttt are 0 ({', '.join(weights)}); give one of them a number above 0.")
+        check_settings("ttt", self)
+        if not any((self.lambda_contrastive, self.lambda_mean, self.lambda_covariance)):
+            raise UsageError(
+                "All weights of ttt are 0 (lambda_contrastive, lambda_mean, lambda_covariance); give one of them a "
+                "number above 0."
+            )
 
 
 class VectorQueue:
@@ -192,11 +178,9 @@ class TTTObjective:
         Those with a weight of zero are left out. Nothing says which caption describes which clip.
 
         Raises:
-            UsageError: the matcher takes no features of captions, has nothing in front that could learn, or makes
-                vectors of another length than the source's.
+            UsageError: the matcher takes no features of captions, or makes vectors of another length than the source's.
         """
         vectors = {"text": text_vectors(matcher, text), "video": video_vectors(matcher, video)}
-        check_learnable(*vectors.values())
         terms: dict[str, Tensor] = {}
         if weight := self.settings.lambda_contrastive:
             drawn = self.settings, self.generator
@@ -221,15 +205,6 @@ class TTTObjective:
             gaps = tuple(gap / chance for gap, chance in zip(gaps, chance_gaps(source, len(vectors)), strict=True))
         weights = {"mean": self.settings.lambda_mean, "covariance": self.settings.lambda_covariance}
         return {name: weight * gap for (name, weight), gap in zip(weights.items(), gaps, strict=True) if weight}
-
-
-def check_learnable(*vectors: Tensor) -> None:
-    """Check that vectors depend on a trainable parameter, such as an adapter's; passes where gradients are off."""
-    if torch.is_grad_enabled() and not any(each.requires_grad for each in vectors):
-        raise UsageError(
-            "Nothing in front of this matcher can learn, and the alignment of features moves nothing else. Train it "
-            "with an adapter, let the adapter learn, or adapt it by pseudo-labels alone."
-        )
 
 
 def nt_xent(first: Tensor, second: Tensor, temperature: float) -> Tensor:
@@ -392,34 +367,24 @@ def flow_of(tensors: Mapping[str, Tensor]) -> Flow:
 
 @dataclass(frozen=True)
 class FlowSettings:
-    """Settings of building and fitting a flow.
+    """Settings of building and fitting a flow."""
 
-    Attributes:
-        layers: number of coupling layers; 0 leaves a Gaussian with independent components.
-        hidden: number of hidden units of each layer.
-        steps: steps of Adam, with a learning rate that falls to 0 along a cosine.
-        lr: learning rate at the start.
-        batch: number of vectors a step.
-        noise: standard deviation of the noise that is added to standardised vectors while fitting. Unit vectors lie on
-            a sphere, which has no volume: without noise the flow would fit an ever thinner shell around it, and a small
-            move off the shell would cost more than any shift of domain.
-        held_out: share of the vectors that are held out to find the best step, which is kept; at least two are fitted.
-        seed: seed of weights, batches, noise and held-out vectors.
-    """
-
-    layers: int = 6
-    hidden: int = 128
-    steps: int = 1000
-    lr: float = 1e-3
-    batch: int = 256
-    noise: float = 0.1
-    held_out: float = 0.1
-    seed: int = 0
+    # number of coupling layers; 0 leaves a Gaussian with independent components
+    layers: Annotated[int, whole(0, MOST_LAYERS)] = 6
+    hidden: Annotated[int, whole(1, MOST_SIZE)] = 128  # number of hidden units of each layer
+    steps: Annotated[int, whole(0)] = 1000  # steps of Adam, with a learning rate that falls to 0 along a cosine
+    lr: Annotated[float, ABOVE_0] = 1e-3  # learning rate at the start
+    batch: Annotated[int, whole(1)] = 256  # number of vectors a step
+    # standard deviation of the noise that is added to standardised vectors while fitting. Unit vectors lie on a sphere,
+    # which has no volume: without noise the flow would fit an ever thinner shell around it, and a small move off the
+    # shell would cost more than any shift of domain
+    noise: Annotated[float, AT_LEAST_0] = 0.1
+    # share of the vectors that are held out to find the best step, which is kept; at least two are fitted
+    held_out: Annotated[float, SHARE] = 0.1
+    seed: Annotated[int, whole(0, MOST_BITS)] = 0  # seed of weights, batches, noise and held-out vectors
 
     def __post_init__(self) -> None:
-        counts = {"layers": whole(0, MOST_LAYERS), "hidden": whole(1, MOST_SIZE), "steps": whole(0), "batch": whole(1)}
-        numbers = {"lr": ABOVE_0, "noise": AT_LEAST_0, "held_out": SHARE, "seed": whole(0, MOST_BITS)}
-        check_settings("flow", self, counts | numbers)
+        check_settings("flow", self)
 
 
 def fit_flow(vectors: Tensor, settings: FlowSettings | None = None) -> Flow:
@@ -503,11 +468,9 @@ class FlowObjective:
         """Compute `flow_text` and `flow_video`, the mean negative log-likelihood per number of the vectors.
 
         Raises:
-            UsageError: the matcher takes no features of captions, has nothing in front that could learn, or makes
-                vectors of another length than the flow's.
+            UsageError: the matcher takes no features of captions, or makes vectors of another length than the flow's.
         """
         of_text, of_video = text_vectors(matcher, text), video_vectors(matcher, video)
-        check_learnable(of_text, of_video)
         return {"flow_text": _cost(self.flow_text, of_text), "flow_video": _cost(self.flow_video, of_video)}
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -34,7 +34,7 @@ from evenreel.adaptation.baselines import (
     source_statistics,
     statistics_of,
 )
-from evenreel.adaptation.stream import EncodeTexts, RememberingTagger, text_vectors, video_vectors
+from evenreel.adaptation.stream import EncodeTexts, RememberingTagger, caption_vectors, clip_vectors
 from evenreel.adaptation.titan import AdaptSettings
 from evenreel.adaptation.titan_correction import (
     COUNT,
@@ -49,7 +49,6 @@ from evenreel.adaptation.titan_correction import (
     pair_accuracy,
     phrase_confounders,
 )
-from evenreel.arrays import slices
 from evenreel.checkpoint.folder import check_free, load_matcher, save_pretrained
 from evenreel.checkpoint.records import ADAPTATION, BEFORE, CONFIG, SOURCE, WEIGHTS, Pretrained, read_config
 from evenreel.config import MOST_BITS, check_settings, whole
@@ -59,13 +58,12 @@ from evenreel.features.scene_elements import EmbeddedDictionary
 from evenreel.files import replacing_folder
 from evenreel.language.scene_elements import SceneDictionary
 from evenreel.language.tokens import Tagger
-from evenreel.matchers.batches import text_batch, to_device, video_batch
-from evenreel.matchers.matcher import Matcher, check_lengths, check_texts, check_videos
+from evenreel.matchers.matcher import Matcher, check_lengths
 from evenreel.progress import Progress
-from evenreel.similarity.tiles import device_of, evaluating
-from evenreel.training.batches import Pairs
-from evenreel.training.recipe import RecipeError, changed, read_changed, read_settings
-from evenreel.types import FloatArray, TextFeatures, VideoFeatures
+from evenreel.similarity.tiles import device_of
+from evenreel.training.batches import FeatureExamples
+from evenreel.training.recipe import cannot_be_followed, changed, read_changed, read_settings
+from evenreel.types import FloatArray, VideoFeatures
 from evenreel.version import __version__
 
 FORMAT = 1
@@ -106,19 +104,12 @@ class Note:
 
 @dataclass(frozen=True, eq=False)
 class PreparedSource:
-    """Data prepared of a source checkpoint for test-time training; a part that was not prepared is None.
+    """Data prepared of a source checkpoint for test-time training; a part that was not prepared is None."""
 
-    Attributes:
-        correction: bias correction after its source stage; use `copy.deepcopy` of it for each target.
-        statistics, flows: moments, and normalising flows, of the source's vectors.
-        dictionary: dictionary of the phrases that confounders are chosen from, where these are scene elements.
-        note: origin of the data.
-    """
-
-    correction: CausalCorrection | None = None
+    correction: CausalCorrection | None = None  # after its source stage; use `copy.deepcopy` of it for each target
     statistics: SourceStatistics | None = None
     flows: Flows | None = None
-    dictionary: EmbeddedDictionary | None = None
+    dictionary: EmbeddedDictionary | None = None  # of the phrases that confounders are chosen from, where they are such
     note: Note = Note()
 
     @property
@@ -129,9 +120,7 @@ class PreparedSource:
     def target_confounders(self, videos: VideoFeatures, given: FloatArray | None = None) -> Tensor:
         """Find the confounders `c_t` (N, d) of a target's clips, by the same method as the source's.
 
-        Args:
-            videos: features of the target's clips, by the source's encoder.
-            given: (N, d) confounders to use instead, such as those of a file; needed where the source's are of a file.
+        Those that are `given` are taken instead, such as those of a file; needed where the source's are of a file.
         """
         if given is not None:
             if self.correction is not None:
@@ -175,8 +164,7 @@ def resources_of(
     if settings.objective == "ttt" and statistics is not None:
         seed = settings.seed
         return replace(
-            found,
-            objective=lambda: TTTObjective(statistics, TTTSettings(), torch.Generator().manual_seed(seed)),
+            found, objective=lambda: TTTObjective(statistics, TTTSettings(), torch.Generator().manual_seed(seed))
         )
     if settings.objective == "ttt_flow" and flows is not None:
         return replace(found, objective=lambda: FlowObjective(flows.text, flows.video))
@@ -184,15 +172,6 @@ def resources_of(
 
 
 # preparing a source ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class SourceSplit:
-    """Features of a split of the source, and its pairs of a caption and its clip, as rows of both."""
-
-    texts: TextFeatures
-    videos: VideoFeatures
-    pairs: Pairs
 
 
 class FoundConfounders(NamedTuple):
@@ -206,33 +185,23 @@ class FoundConfounders(NamedTuple):
 
 @dataclass(frozen=True)
 class PrepareSettings:
-    """Settings of preparing a source for test-time training.
-
-    Attributes:
-        causal: settings of the bias correction.
-        causal_fit: settings of training its source stage; adaptation has some of the same name for the target stage.
-        flow: settings of the flows of TTTFlow.
-        seed: random seed of all parts; the seeds of `causal_fit` and `flow` are added to it.
-    """
+    """Settings of preparing a source for test-time training."""
 
     causal: CausalSettings = field(default_factory=CausalSettings)
+    # of the source stage; adaptation has settings of the same name for the target stage
     causal_fit: FitSettings = field(default_factory=FitSettings)
     flow: FlowSettings = field(default_factory=FlowSettings)
-    seed: int = 0
+    seed: Annotated[int, whole(0, MOST_BITS)] = 0  # of all parts; those of `causal_fit` and `flow` are added to it
 
     def __post_init__(self) -> None:
-        check_settings("preparation", self, {"seed": whole(0, MOST_BITS)})
+        check_settings("preparation", self)
 
 
 def load_prepare_settings(path: Path | None = None, changes: Sequence[str] = ()) -> PrepareSettings:
     """Load the settings of `evenreel prepare` from a YAML file (None: the defaults), see `load_settings`."""
     values = changed({}, changes) if path is None else read_changed(path, changes, "file of settings")
-    try:
+    with cannot_be_followed("file of settings" if path is None else f"file of settings {path}", changes):
         return read_settings(PrepareSettings, values)
-    except RecipeError as error:
-        of = "" if path is None else f" {path}"
-        more = f", with {', '.join(changes)}," if changes else ""
-        raise RecipeError(f"The file of settings{of}{more} cannot be followed:", *error.args) from error
 
 
 @contextlib.contextmanager
@@ -251,10 +220,10 @@ def confounders_of(
 
 def prepare(
     matcher: Matcher,
-    source: SourceSplit,
+    source: FeatureExamples,
     confounders: FoundConfounders,
     settings: PrepareSettings | None = None,
-    validation: SourceSplit | None = None,
+    validation: FeatureExamples | None = None,
     bar: Bar = _silent,
 ) -> PreparedSource:
     """Prepare a source for test-time training: fit the bias correction, moments and flows; the matcher stays as it is.
@@ -300,8 +269,8 @@ def prepare(
         figures |= {f"validation_{name}": float(value) for name, value in verdicts.items()}
         figures |= {f"first_{name}": float(value) for name, value in firsts.items()}
     note = Note(
-        captions=len(source.texts.ids),
-        clips=len(source.videos.ids),
+        captions=len(source.text_features.ids),
+        clips=len(source.video_features.ids),
         confounders=confounders.kind,
         names=confounders.names,
         seed=seed,
@@ -310,25 +279,15 @@ def prepare(
     return PreparedSource(correction.cpu(), statistics, Flows(**flows), confounders.dictionary, note)
 
 
-def _vectors(matcher: Matcher, part: SourceSplit, bar: Bar) -> tuple[Tensor, Tensor]:
+def _vectors(matcher: Matcher, part: FeatureExamples, bar: Bar) -> tuple[Tensor, Tensor]:
     """Unit vectors of all captions (Q, D) and clips (V, D) of a split that the matcher can take, on its device."""
-    texts, videos = part.texts, part.videos
+    texts, videos = part.text_features, part.video_features
     check_lengths(matcher, texts, videos)
-    made: tuple[list[Tensor], list[Tensor]] = ([], [])
-    with torch.no_grad(), evaluating(matcher):
-        with bar("vectors of captions") as progress:
-            for rows in slices(len(texts.ids), AT_ONCE):
-                captions = text_batch(texts, rows)
-                check_texts(matcher, captions)
-                made[0].append(text_vectors(matcher, to_device(captions, device_of(matcher))))
-                progress(rows.stop / len(texts.ids))
-        with bar("vectors of clips") as progress:
-            for rows in slices(len(videos.ids), AT_ONCE):
-                clips = video_batch(videos, rows)
-                check_videos(matcher, clips)
-                made[1].append(video_vectors(matcher, to_device(clips, device_of(matcher))))
-                progress(rows.stop / len(videos.ids))
-    return torch.cat(made[0]), torch.cat(made[1])
+    with bar("vectors of captions") as progress:
+        q = caption_vectors(matcher, texts, AT_ONCE, progress)
+    with bar("vectors of clips") as progress:
+        v = clip_vectors(matcher, videos, AT_ONCE, progress)
+    return q.to(device_of(matcher)), v.to(device_of(matcher))
 
 
 # on disk -----------------------------------------------------------------------------------------------------------
@@ -337,11 +296,8 @@ def _vectors(matcher: Matcher, part: SourceSplit, bar: Bar) -> tuple[Tensor, Ten
 def save_prepared(folder: str | Path, prepared: PreparedSource, weights_sha256: str | None = None) -> Path:
     """Save prepared data in the folder `source` of its checkpoint; earlier prepared data are replaced.
 
-    Args:
-        folder: folder of the checkpoint whose matcher it was prepared with.
-        prepared: parts to write.
-        weights_sha256: digest of the weights that `config.json` had when the matcher was loaded, to notice a change
-            meanwhile; None for the one that it has now.
+    `weights_sha256` is the digest of the weights that `config.json` had when the matcher was loaded, to notice a change
+    meanwhile; None for the one that it has now.
 
     Raises:
         CheckpointError: there is no checkpoint, it has other weights meanwhile, or the disk refuses.

@@ -46,23 +46,15 @@ _MEASURES = {
 
 @dataclass(frozen=True)
 class AdaptReport:
-    """Report of the adaptation to a whole stream.
+    """Report of the adaptation to a whole stream."""
 
-    Attributes:
-        kept: whether the final model is the adapted one, or the source.
-        sentence: whether it was kept, and why.
-        steps: steps of the adaptation, in order.
-        drift: shift of captions and clips from the source's; None where not measured.
-        moved: norm of the change of the trained weights, as a share of the norm of all weights.
-        first_changed: share of the queries whose first clip is another than the source's: online as each batch was
-            answered, offline by the final model.
-    """
-
-    kept: bool
-    sentence: str
+    kept: bool  # whether the final model is the adapted one, or the source
+    sentence: str  # whether it was kept, and why
     steps: tuple[AdaptationStep, ...]
-    drift: Drift | None = None
-    moved: float = 0.0
+    drift: Drift | None = None  # None where not measured
+    moved: float = 0.0  # norm of the change of the trained weights, as a share of the norm of all weights
+    # share of the queries whose first clip is another than the source's: online as each batch was answered, offline by
+    # the final model
     first_changed: float = 0.0
 
     @property
@@ -73,48 +65,30 @@ class AdaptReport:
 
 @dataclass(frozen=True)
 class Changes:
-    """Changes of rankings from the source to the final model, on all queries, those trained on included.
-
-    Attributes:
-        queries, videos: numbers of queries and clips.
-        first_changed: share of the queries with another first clip.
-        examples: some of these, `query` with the ids of its first clip `before` and `after`.
-        places: number of first places of a ranking in which hubs are counted.
-        hubs: clips that most queries have in these places by either model: `clip`, and how many `before` and `after`.
-        skewness: skewness of these counts over clips, before and after; NaN where all are equal.
-        words: over-attended words of the clips that most queries ranked first before: `sharing` of the `matched`
-            queries of a `clip` have the `word`.
-        measured: number of queries, the first ones, that quality was measured on.
-        before, after: mean quality of the source and of the final model by name (`evenreel.adaptation.safety`).
-    """
+    """Changes of rankings from the source to the final model, on all queries, those trained on included."""
 
     queries: int
     videos: int
-    first_changed: float
-    examples: tuple[dict[str, str], ...]
-    places: int
-    hubs: tuple[dict[str, Any], ...]
-    skewness: tuple[float, float]
+    first_changed: float  # share of the queries with another first clip
+    examples: tuple[dict[str, str], ...]  # some of these, `query` with the ids of its first clip `before` and `after`
+    places: int  # number of first places of a ranking in which hubs are counted
+    hubs: tuple[dict[str, Any], ...]  # clips that most queries have there: `clip`, and how many `before` and `after`
+    skewness: tuple[float, float]  # of these counts over clips, before and after; NaN where all are equal
+    # over-attended words of the clips that most queries ranked first before: `sharing` of the `matched` queries of a
+    # `clip` have the `word`
     words: tuple[dict[str, Any], ...]
-    measured: int
-    before: Mapping[str, float]
-    after: Mapping[str, float]
+    measured: int  # number of queries, the first ones, that quality was measured on
+    before: Mapping[str, float]  # mean quality of the source by name (`evenreel.adaptation.safety`)
+    after: Mapping[str, float]  # that of the final model
 
 
 class Adaptation(NamedTuple):
-    """Result of test-time training on a stream.
+    """Result of test-time training on a stream."""
 
-    Attributes:
-        matcher: the adapted matcher, or the source where the adapted one was not kept.
-        report: report of the adaptation.
-        scores: (Q, V) scores of each batch as it was answered, online and with `keep`; else None.
-        changes: changes of rankings, offline; None online.
-    """
-
-    matcher: Any
+    matcher: Any  # the adapted matcher, or the source where the adapted one was not kept
     report: AdaptReport
-    scores: Scores | None = None
-    changes: Changes | None = None
+    scores: Scores | None = None  # (Q, V) of each batch as it was answered, online and with `keep`; else None
+    changes: Changes | None = None  # offline; None online
 
 
 def adapt(

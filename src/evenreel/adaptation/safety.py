@@ -30,15 +30,10 @@ LEAST = 10
 
 
 class MeanShift(NamedTuple):
-    """Distance of the mean of a stream's vectors from the source's, with its test.
+    """Distance of the mean of a stream's vectors from the source's, with its test."""
 
-    Attributes:
-        distance: distance in standard deviations of the source along its principal axes.
-        p: p value of Hotelling's test that both have the same mean.
-    """
-
-    distance: float
-    p: float
+    distance: float  # in standard deviations of the source along its principal axes
+    p: float  # of Hotelling's test that both have the same mean
 
 
 class Drift(NamedTuple):
@@ -91,17 +86,11 @@ def drift_of(captions: MeanShift, clips: MeanShift, confidence: float, asked: in
 
 @dataclass(frozen=True, eq=False)
 class Quality:
-    """Label-free quality of a ranking, with a number for each of Q queries.
+    """Label-free quality of a ranking, with a number for each of Q queries."""
 
-    Attributes:
-        agreement: (Q,) 1 over the rank of the query for its first clip, above 0 and at most 1.
-        coverage: (Q,) 1 over the number of queries with the same first clip; its sum is the number of first clips.
-        entropy: (Q,) entropy of the softmax of the query's scores, in nats.
-    """
-
-    agreement: Column
-    coverage: Column
-    entropy: Column
+    agreement: Column  # (Q,) 1 over the rank of the query for its first clip, above 0 and at most 1
+    coverage: Column  # (Q,) 1 over the number of queries with the same first clip; its sum is that of first clips
+    entropy: Column  # (Q,) entropy of the softmax of the query's scores, in nats
 
     @property
     def means(self) -> dict[str, float]:
@@ -123,15 +112,10 @@ class MeanChange(NamedTuple):
 
 @dataclass(frozen=True)
 class QualityVerdict:
-    """Verdict on whether a model is better than another, by measures that need no labels.
+    """Verdict on whether a model is better than another, by measures that need no labels."""
 
-    Attributes:
-        better: whether agreement rose significantly, and neither coverage fell nor entropy rose significantly.
-        changes: differences by the name of the measure.
-    """
-
-    better: bool
-    changes: dict[str, MeanChange]
+    better: bool  # whether agreement rose significantly, and neither coverage fell nor entropy rose significantly
+    changes: dict[str, MeanChange]  # by the name of the measure
 
 
 def quality(scores: NDArray[np.floating], scale: float, rows: slice = slice(None)) -> Quality:

@@ -22,7 +22,8 @@ from evenreel.features.load import graphs_of
 from evenreel.language.tokens import Tagged, Tagger
 from evenreel.matchers.adapter import Adapted
 from evenreel.matchers.batches import TextBatch, VideoBatch, text_batch, to_device, video_batch
-from evenreel.matchers.matcher import Matcher
+from evenreel.matchers.matcher import Matcher, check_texts, check_videos
+from evenreel.progress import Progress
 from evenreel.similarity.interaction import masked_mean
 from evenreel.similarity.tiles import device_of, evaluating
 from evenreel.types import Encoder, TextFeatures, VideoFeatures
@@ -44,18 +45,13 @@ FRAMES = 12
 class QueryStream:
     """Stream of queries, and the clips that they are ranked against; it holds no right answers to learn from.
 
-    Attributes:
-        texts: features of Q queries, in the order in which they came.
-        sentences: the queries as they are written.
-        videos: features of the V clips.
-
     Raises:
         UsageError: there are not as many sentences as features of queries, or fewer than two queries or clips.
     """
 
-    texts: TextFeatures
-    sentences: tuple[str, ...]
-    videos: VideoFeatures
+    texts: TextFeatures  # features of Q queries, in the order in which they came
+    sentences: tuple[str, ...]  # the queries as they are written
+    videos: VideoFeatures  # features of the V clips
 
     def __post_init__(self) -> None:
         check_sentences(self.texts, self.sentences)
@@ -124,11 +120,7 @@ def with_room(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 def text_reader(encoder: Encoder, matcher: Matcher, most: int | None = None) -> EncodeTexts:
     """Make a function that encodes captions as features in the form that a matcher takes.
 
-    Args:
-        encoder: encoder of the matcher's features.
-        matcher: matcher that takes the features.
-        most: greatest number of words of a caption; a longer one is cut before its end mark. None for the matcher's
-            limit.
+    A caption of more than `most` words is cut before its end mark; None for the matcher's limit.
     """
     limits = [limit for limit in (most, matcher.limits.words) if limit is not None]
 
@@ -218,30 +210,38 @@ def video_vectors(matcher: Matcher, video: VideoBatch) -> Tensor:
     return F.normalize(masked_mean(F.normalize(mapped.frames, dim=-1), mapped.frame_mask), dim=-1)
 
 
-def caption_vectors(matcher: Matcher, texts: TextFeatures, at_once: int = 1024) -> Tensor:
+def caption_vectors(
+    matcher: Matcher, texts: TextFeatures, at_once: int = 1024, progress: Progress = lambda share: None
+) -> Tensor:
     """Compute the unit vectors (Q, D) of all captions, without gradients, in main memory."""
+    found = []
     with torch.no_grad(), evaluating(matcher):
-        batches = (to_device(text_batch(texts, rows), device_of(matcher)) for rows in slices(len(texts.ids), at_once))
-        return torch.cat([text_vectors(matcher, batch).cpu() for batch in batches])
+        for rows in slices(len(texts.ids), at_once):
+            batch = text_batch(texts, rows)
+            check_texts(matcher, batch)
+            found.append(text_vectors(matcher, to_device(batch, device_of(matcher))).cpu())
+            progress(rows.stop / len(texts.ids))
+    return torch.cat(found)
 
 
-def clip_vectors(matcher: Matcher, videos: VideoFeatures, at_once: int = 256) -> Tensor:
+def clip_vectors(
+    matcher: Matcher, videos: VideoFeatures, at_once: int = 256, progress: Progress = lambda share: None
+) -> Tensor:
     """Compute the unit vectors (V, D) of all clips, without gradients, in main memory."""
+    found = []
     with torch.no_grad(), evaluating(matcher):
-        batches = (
-            to_device(video_batch(videos, rows), device_of(matcher)) for rows in slices(len(videos.ids), at_once)
-        )
-        return torch.cat([video_vectors(matcher, batch).cpu() for batch in batches])
+        for rows in slices(len(videos.ids), at_once):
+            batch = video_batch(videos, rows)
+            check_videos(matcher, batch)
+            found.append(video_vectors(matcher, to_device(batch, device_of(matcher))).cpu())
+            progress(rows.stop / len(videos.ids))
+    return torch.cat(found)
 
 
 def zero_shot(encoder: EncoderNote, *, frames: int | None = None, device: str = "cpu", seed: int = 0) -> Pretrained:
     """Build the matcher `mean_pool` with an adapter whose maps start as the identity, so that it scores as without.
 
-    Args:
-        encoder: encoder whose features the matcher takes.
-        frames: greatest number of frames of a clip that a library passes to it; None for all.
-        device: device for the matcher: `cpu`, `cuda`, `auto`, ...
-        seed: seed of the hidden layer of the maps.
+    `frames` are the most of a clip that a library passes to it, None for all; the seed is of the maps' hidden layer.
     """
     spec = MatcherSpec("adapted", {"kind": "mlp"}, (MatcherSpec(ZERO_SHOT),))
     with torch.random.fork_rng(devices=[]):

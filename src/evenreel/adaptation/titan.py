@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -38,20 +38,9 @@ from torch import Tensor, nn
 
 from evenreel.adaptation.matching import Table, assignment, checked_scores, mutual_nn, one_way, transport_plan
 from evenreel.adaptation.stream import EncodeTexts, caption_vectors, joined, taken
-from evenreel.adaptation.titan_correction import Decides, FitSettings, TargetStage, chosen, judged, label_rank
+from evenreel.adaptation.titan_correction import Decides, FitSettings, TargetStage, chosen, judged, label_rank, or_null
 from evenreel.arrays import Indices
-from evenreel.config import (
-    ABOVE_0,
-    ABOVE_0_TO_1,
-    AT_LEAST_0,
-    MOST_BITS,
-    SHARE,
-    TRUE_OR_FALSE,
-    Allowed,
-    check_settings,
-    one_of,
-    whole,
-)
+from evenreel.config import ABOVE_0, ABOVE_0_TO_1, AT_LEAST_0, MOST_BITS, SHARE, Allowed, check_settings, whole
 from evenreel.errors import UsageError
 from evenreel.language.folding import Part
 from evenreel.language.synonyms import stop_nouns, stop_verbs
@@ -62,12 +51,15 @@ from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, text_bat
 from evenreel.matchers.matcher import Matcher, contrastive
 from evenreel.matchers.scoring import encode_texts
 from evenreel.similarity.tiles import Encoded, MatcherScores, device_of, evaluating
-from evenreel.training.recipe import RecipeError, named_file, read_changed, read_settings, yaml_files
+from evenreel.training.recipe import cannot_be_followed, named_file, read_changed, read_settings, yaml_files
 from evenreel.types import FloatArray, TextFeatures, VideoFeatures
 
 Match = Literal["one_way", "rank_sum", "mutual_nn", "hungarian", "sinkhorn"]
 Mask = Literal["removed", "masked", "replaced"]
 ContentPart = Literal["noun", "verb", "adjective"]
+_PARTS = Allowed(
+    "one or more of noun, verb, adjective", lambda value: bool(value) and set(value) <= set(get_args(ContentPart))
+)
 Objective = Literal["pseudo_labels", "rotation", "ttt", "ttt_flow"]
 Learns = Literal["all", "heads", "norms", "text", "auto"]
 
@@ -80,111 +72,68 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class MatchSettings:
-    """Settings of matching queries with pseudo clips.
+    """Settings of matching queries with pseudo clips."""
 
-    Attributes:
-        match: `rank_sum` (the paper), `one_way`, `mutual_nn`, `hungarian` or `sinkhorn`.
-        alpha: for `rank_sum`, weight of the query's rank among all queries of a video, beside the video's rank for the
-            query; 0 is `one_way`. (Equation 5, the paper's 1.)
-        capacity: for `hungarian`, greatest number of queries that a video is matched to; None: the least with which
-            every query is matched.
-        temperature: for `sinkhorn`, temperature of the transport in units of the scores; near 0 it is an assignment.
-        iterations: greatest number of rounds of the transport.
-
-    Raises:
-        UsageError: a setting is out of its range.
-    """
-
-    match: Match = "rank_sum"
-    alpha: float = 1.0
-    capacity: int | None = None
-    temperature: float = 0.05
-    iterations: int = 100
+    match: Match = "rank_sum"  # `rank_sum` (the paper), `one_way`, `mutual_nn`, `hungarian` or `sinkhorn`
+    # for `rank_sum`, weight of the query's rank among all queries of a video, beside the video's rank for the query; 0
+    # is `one_way`. (Equation 5, the paper's 1.)
+    alpha: Annotated[float, AT_LEAST_0] = 1.0
+    # for `hungarian`, greatest number of queries that a video is matched to; None: the least with which every query is
+    # matched
+    capacity: Annotated[int | None, or_null(whole(1))] = None
+    # for `sinkhorn`, temperature of the transport in units of the scores; near 0 it is an assignment
+    temperature: Annotated[float, ABOVE_0] = 0.05
+    iterations: Annotated[int, whole(1)] = 100  # greatest number of rounds of the transport
 
     def __post_init__(self) -> None:
-        some = whole(1)
-        ranges = {
-            "match": one_of(*get_args(Match)),
-            "alpha": AT_LEAST_0,
-            "capacity": Allowed(f"{some.words}, or null", lambda value: value is None or some.holds(value)),
-            "temperature": ABOVE_0,
-            "iterations": some,
-        }
-        check_settings("matching", self, ranges)
+        check_settings("matching", self)
 
 
 @dataclass(frozen=True)
 class CounterfactualSettings:
-    """Settings of counterfactual queries: which words are over-attended, and what replaces them.
+    """Settings of counterfactual queries: which words are over-attended, and what replaces them."""
 
-    Attributes:
-        beta: number of queries, beyond which a clip that they match is a hub; below 1 a share of all queries. The
-            paper's is 30.
-        theta: number of a hub's queries, beyond which a word that they share is over-attended; below 1 a share of
-            these.
-        parts: parts of speech of such words, `noun`, `verb`, `adjective`; the paper uses all three.
-        mask: how the word is masked: `removed`; `masked` by a word without content, see
-            `evenreel.language.wording.generic`; or `replaced` by a rarer word of the same form, drawn from those of all
-            queries.
-        seed: seed of the draw of these words.
-
-    Raises:
-        UsageError: a value is out of its range.
-    """
-
-    beta: float = 30
-    theta: float = 0.5
-    parts: tuple[ContentPart, ...] = get_args(ContentPart)
+    # number of queries, beyond which a clip that they match is a hub; below 1 a share of all queries. The paper's is 30
+    beta: Annotated[float, AT_LEAST_0] = 30
+    # number of a hub's queries, beyond which a word that they share is over-attended; below 1 a share of these
+    theta: Annotated[float, AT_LEAST_0] = 0.5
+    # parts of speech of such words, `noun`, `verb`, `adjective`; the paper uses all three
+    parts: Annotated[tuple[ContentPart, ...], _PARTS] = get_args(ContentPart)
+    # how the word is masked: `removed`; `masked` by a word without content, see `evenreel.language.wording.generic`; or
+    # `replaced` by a rarer word of the same form, drawn from those of all queries
     mask: Mask = "removed"
-    seed: int = 0
+    seed: Annotated[int, whole(0, MOST_BITS)] = 0  # seed of the draw of these words
 
     def __post_init__(self) -> None:
-        parts = set(get_args(ContentPart))
-        ranges = {
-            "beta": AT_LEAST_0,
-            "theta": AT_LEAST_0,
-            "parts": Allowed(
-                f"one or more of {', '.join(get_args(ContentPart))}", lambda value: bool(value) and set(value) <= parts
-            ),
-            "mask": one_of(*get_args(Mask)),
-            "seed": whole(0, MOST_BITS),
-        }
-        check_settings("counterfactuals", self, ranges)
+        check_settings("counterfactuals", self)
 
 
 @dataclass(frozen=True)
 class SafetySettings:
-    """Settings of the safeguards against harm by adaptation; none of them is in the paper.
+    """Settings of the safeguards against harm by adaptation; none of them is in the paper."""
 
-    Attributes:
-        keep: share of the pseudo-labels that is trained on: those whose query and clip rank each other highest, by the
-            sum of both ranks; `causal` may choose another clip for such a query. Above 0; 1 keeps all.
-        teacher: share of the old average that stays in the moving average of the weights at each optimiser step (mean
-            teacher, arXiv 1703.01780); the average labels and predicts. 0 for none: the trained weights do.
-        held_out: offline, share of the queries that is never trained on, to measure quality on. Online, quality is
-            measured on each batch before it is trained on.
-        roll_back: serve the source's ranking as long as label-free quality has not risen significantly. Online it is
-            measured over all batches so far, a model that gets worse after it was better is rolled back too, and
-            training goes on from where it is.
-        drift: leave the model as it is where captions and clips do not differ significantly from the stored statistics
-            of the source.
-        confidence: confidence of the interval of quality's rise, and of the test for drift. Online both are repeated
-            for each batch, so that chance has more than one try.
-
-    Raises:
-        UsageError: a value is out of its range.
-    """
-
-    keep: float = 0.7
-    teacher: float = 0.9
-    held_out: float = 0.25
+    # share of the pseudo-labels that is trained on: those whose query and clip rank each other highest, by the sum of
+    # both ranks; `causal` may choose another clip for such a query. Above 0; 1 keeps all
+    keep: Annotated[float, ABOVE_0_TO_1] = 0.7
+    # share of the old average that stays in the moving average of the weights at each optimiser step (mean teacher,
+    # arXiv 1703.01780); the average labels and predicts. 0 for none: the trained weights do
+    teacher: Annotated[float, SHARE] = 0.9
+    # offline, share of the queries that is never trained on, to measure quality on. Online, quality is measured on each
+    # batch before it is trained on
+    held_out: Annotated[float, SHARE] = 0.25
+    # serve the source's ranking as long as label-free quality has not risen significantly. Online it is measured over
+    # all batches so far, a model that gets worse after it was better is rolled back too, and training goes on from
+    # where it is
     roll_back: bool = True
+    # leave the model as it is where captions and clips do not differ significantly from the stored statistics of the
+    # source
     drift: bool = True
-    confidence: float = 0.95
+    # confidence of the interval of quality's rise, and of the test for drift. Online both are repeated for each batch,
+    # so that chance has more than one try
+    confidence: Annotated[float, SHARE] = 0.95
 
     def __post_init__(self) -> None:
-        ranges = {"keep": ABOVE_0_TO_1} | dict.fromkeys(("teacher", "held_out", "confidence"), SHARE)
-        check_settings("safety", self, ranges | dict.fromkeys(("roll_back", "drift"), TRUE_OR_FALSE))
+        check_settings("safety", self)
         if self.roll_back and not self.held_out:
             raise UsageError(
                 "Whether quality rose is measured on queries that nothing was learned from, and held_out is 0; set it "
@@ -198,79 +147,49 @@ UNSAFE = SafetySettings(keep=1.0, teacher=0.0, held_out=0.0, roll_back=False, dr
 
 @dataclass(frozen=True)
 class AdaptSettings:
-    """Settings of test-time training on one stream.
+    """Settings of test-time training on one stream."""
 
-    Attributes:
-        objective: how to learn: `pseudo_labels`, symmetric InfoNCE on pseudo-labels (TITAN, and the naive baseline);
-            `rotation`, a rotation of all captions towards the clips that an optimal transport assigns to them, once an
-            epoch; or a baseline without labels of any kind, `ttt` (TTT++) or `ttt_flow` (TTTFlow).
-        protocol: `offline`: train on all queries, then predict all; `online`: train and predict batch by batch, in the
-            order in which queries came.
-        predict: for `online`, whether a batch is predicted `after` the model was trained on it, as in the paper, or
-            `before`, as for a user whose query is answered at once.
-        learns: weights that may change: `all`; `heads`, the maps in front of the matcher; `norms`, scales and shifts of
-            layer norms; `text`, the map of captions alone, so that a gallery need not be encoded again (unless a
-            matcher reads on-screen text, which goes through this map too); `auto`, the heads where there are any, else
-            all.
-        lr: learning rate of Adam; the default is the paper's.
-        batch_size: number of queries a batch; the default is the paper's.
-        steps: number of optimiser steps for each batch, online.
-        epochs: number of passes through all queries, offline, with new pseudo-labels each time.
-        bank: number of latest queries that ranks are counted among (more where a batch is larger); it bounds memory to
-            a few tables of `bank` x V.
-        ranks: whether the rank of a query for a clip is counted among the latest queries (`bank`) or in its batch
-            alone.
-        matching: how a query gets its pseudo clip; `one_way` is the naive first clip. The objective `rotation` uses
-            only its temperature.
-        alike: for `rotation`, the least cosine of two queries, less the mean of all, that count as one.
-        counterfactuals: settings of training on captions without their over-attended words too; None for none.
-        causal: whether the bias correction of the source checkpoint chooses among the likeliest clips.
-        causal_fit: for `causal`, settings of training the target stage of the correction.
-        decides: for `causal`, what chooses: the `correction` alone, or the sum of its `ranks` and the matcher's.
-        safety: safeguards, see `SafetySettings`.
-        seed: seed of batches, of held-out queries, and of the views of `ttt`.
-
-    Raises:
-        UsageError: a value is out of its range.
-    """
-
+    # how to learn: `pseudo_labels`, symmetric InfoNCE on pseudo-labels (TITAN, and the naive baseline); `rotation`, a
+    # rotation of all captions towards the clips that an optimal transport assigns to them, once an epoch; or a baseline
+    # without labels of any kind, `ttt` (TTT++) or `ttt_flow` (TTTFlow)
     objective: Objective = "pseudo_labels"
+    # `offline`: train on all queries, then predict all; `online`: train and predict batch by batch, in the order in
+    # which queries came
     protocol: Literal["offline", "online"] = "offline"
+    # for `online`, whether a batch is predicted `after` the model was trained on it, as in the paper, or `before`, as
+    # for a user whose query is answered at once
     predict: Literal["after", "before"] = "after"
+    # weights that may change: `all`; `heads`, the maps in front of the matcher; `norms`, scales and shifts of layer
+    # norms; `text`, the map of captions alone, so that a gallery need not be encoded again (unless a matcher reads
+    # on-screen text, which goes through this map too); `auto`, the heads where there are any, else all
     learns: Learns = "all"
-    lr: float = 1e-5
-    batch_size: int = 128
-    steps: int = 1
-    epochs: int = 1
-    bank: int = 4096
+    lr: Annotated[float, ABOVE_0] = 1e-5  # learning rate of Adam; the default is the paper's
+    batch_size: Annotated[int, whole(2)] = 128  # number of queries a batch; the default is the paper's
+    steps: Annotated[int, whole(1)] = 1  # number of optimiser steps for each batch, online
+    # number of passes through all queries, offline, with new pseudo-labels each time
+    epochs: Annotated[int, whole(1)] = 1
+    # number of latest queries that ranks are counted among (more where a batch is larger); it bounds memory to a few
+    # tables of `bank` x V
+    bank: Annotated[int, whole(2)] = 4096
+    # whether the rank of a query for a clip is counted among the latest queries (`bank`) or in its batch alone
     ranks: Literal["bank", "batch"] = "bank"
+    # how a query gets its pseudo clip; `one_way` is the naive first clip. The objective `rotation` uses only its
+    # temperature
     matching: MatchSettings = field(default_factory=MatchSettings)
-    alike: float = 0.75
+    # for `rotation`, the least cosine of two queries, less the mean of all, that count as one
+    alike: Annotated[float, ABOVE_0_TO_1] = 0.75
+    # settings of training on captions without their over-attended words too; None for none
     counterfactuals: CounterfactualSettings | None = field(default_factory=CounterfactualSettings)
-    causal: bool = True
+    causal: bool = True  # whether the bias correction of the source checkpoint chooses among the likeliest clips
+    # for `causal`, settings of training the target stage of the correction
     causal_fit: FitSettings = field(default_factory=FitSettings)
+    # for `causal`, what chooses: the `correction` alone, or the sum of its `ranks` and the matcher's
     decides: Decides = "correction"
-    safety: SafetySettings = field(default_factory=SafetySettings)
-    seed: int = 0
+    safety: SafetySettings = field(default_factory=SafetySettings)  # safeguards, see `SafetySettings`
+    seed: Annotated[int, whole(0, MOST_BITS)] = 0  # seed of batches, of held-out queries, and of the views of `ttt`
 
     def __post_init__(self) -> None:
-        ranges = {
-            "objective": one_of(*get_args(Objective)),
-            "protocol": one_of("offline", "online"),
-            "predict": one_of("after", "before"),
-            "learns": one_of(*get_args(Learns)),
-            "lr": ABOVE_0,
-            "batch_size": whole(2),
-            "steps": whole(1),
-            "epochs": whole(1),
-            "bank": whole(2),
-            "ranks": one_of("bank", "batch"),
-            "alike": ABOVE_0_TO_1,
-            "causal": TRUE_OR_FALSE,
-            "decides": one_of(*get_args(Decides)),
-            "seed": whole(0, MOST_BITS),
-        }
-        check_settings("adaptation", self, ranges)
+        check_settings("adaptation", self)
 
     @property
     def online(self) -> bool:
@@ -306,11 +225,8 @@ def load_settings(name: str | Path = "safe", changes: Sequence[str] = ()) -> Ada
     """
     what, shipped = "file of settings", shipped_settings()
     values = read_changed(named_file(name, shipped, what), changes, what, shipped)
-    try:
+    with cannot_be_followed(f"file of settings {name}", changes):
         return read_settings(AdaptSettings, values)
-    except RecipeError as error:
-        more = f", with {', '.join(changes)}," if changes else ""
-        raise RecipeError(f"The file of settings {name}{more} cannot be followed:", *error.args) from error
 
 
 # rematching (3.2.1) ------------------------------------------------------------------------------------------------
@@ -530,11 +446,8 @@ def _words(tokens: Tagged, parts: Sequence[Part] = get_args(ContentPart)) -> dic
 # pseudo-labels (3.1.2) ---------------------------------------------------------------------------------------------
 
 
-class UnpairedLoss(Protocol):
-    """Loss of captions and clips that needs no pairs (TTT++, TTTFlow)."""
-
-    def __call__(self, matcher: Matcher, text: TextBatch, video: VideoBatch) -> dict[str, Tensor]:
-        """Compute named terms, each with its weight."""
+UnpairedLoss = Callable[[Matcher, TextBatch, VideoBatch], dict[str, Tensor]]
+"""Loss of captions and clips that needs no pairs (TTT++, TTTFlow): named terms, each with its weight."""
 
 
 class StreamResources(NamedTuple):
@@ -561,20 +474,12 @@ class ClipGallery(NamedTuple):
 
 
 class LabelRank(NamedTuple):
-    """Mean rank of pseudo-labels by the bias correction, before and after its target stage.
+    """Mean rank, from 1, of pseudo clips among the candidates of their captions, by the bias correction."""
 
-    Attributes:
-        before: mean rank, from 1, of the pseudo clip among the candidates of its caption, by the correction before it
-            trained on them; ties share their mean rank.
-        after: the same after it trained; 1 where every label has been learned.
-        candidates: number n of candidates of each caption; by chance the mean rank is (n + 1) / 2.
-        relabelled: share of the captions that got another clip than the one rematching gave them.
-    """
-
-    before: float
-    after: float
-    candidates: int
-    relabelled: float
+    before: float  # before its target stage trained on them; ties share their mean rank
+    after: float  # after that; 1 where every label has been learned
+    candidates: int  # number n of candidates of each caption; by chance the mean rank is (n + 1) / 2
+    relabelled: float  # share of the captions that got another clip than the one rematching gave them
 
     @property
     def sentence(self) -> str:
@@ -590,24 +495,16 @@ class LabelRank(NamedTuple):
 
 
 class PseudoPairs(NamedTuple):
-    """Captions with pseudo clips, to be trained on as if they were labelled pairs.
+    """Captions with pseudo clips, to be trained on as if they were labelled pairs."""
 
-    Attributes:
-        texts: features of N captions: queries, then counterfactual queries.
-        columns: (N,) index of each caption's clip in the gallery.
-        doubt: (N,) rank of the rematched clip for the caption plus rank of the caption for it; 2 where each is the
-            other's first. It stays where the bias correction chooses another clip.
-        queries: number of queries; the others are counterfactual.
-        counterfactual: the counterfactual queries.
-        rank: mean rank of the labels by the target stage of the correction; None without it.
-    """
-
-    texts: TextFeatures
-    columns: Indices
+    texts: TextFeatures  # features of N captions: queries, then counterfactual queries
+    columns: Indices  # (N,) index of each caption's clip in the gallery
+    # (N,) rank of the rematched clip for the caption plus rank of the caption for it; 2 where each is the other's
+    # first. It stays where the bias correction chooses another clip
     doubt: NDArray[np.float64]
-    queries: int
+    queries: int  # number of queries; the others are counterfactual
     counterfactual: tuple[Counterfactual, ...] = ()
-    rank: LabelRank | None = None
+    rank: LabelRank | None = None  # by the target stage of the correction; None without it
 
     def kept(self, share: float) -> PseudoPairs:
         """Select the share of pseudo-labelled pairs with the least `doubt`, the first of ties; at least two pairs."""
@@ -630,16 +527,7 @@ def pseudo_pairs(
 ) -> PseudoPairs:
     """Label queries with pseudo clips, by rematching, counterfactual captions and the bias correction.
 
-    Args:
-        matcher: matcher by whose scores clips are matched.
-        window: queries that ranks are counted among.
-        own: rows in the window of the queries to label.
-        gallery: gallery of clips.
-        settings: settings of the adaptation.
-        resources: resources of the stream; the correction in them is trained.
-
-    Raises:
-        UsageError: a counterfactual caption cannot be scored.
+    Queries to label are the rows `own` of the window among whose queries ranks are counted. The correction is trained.
     """
     # 3.2.1: the clip of each query, by ranks among all queries of the window
     scores = scored(matcher, window.texts, gallery.encoded)
@@ -759,11 +647,7 @@ def _names(matcher: Any, learns: Learns, names: set[str]) -> set[str]:
 class Learner:
     """Adam for the weights of a matcher, which is trained in evaluation mode, without dropout.
 
-    Args:
-        matcher: matcher whose weights change.
-        settings: weights to change, learning rate and batch size.
-        unpaired: loss of a baseline, for the objectives `ttt` and `ttt_flow`.
-        stepped: called after each optimiser step.
+    `unpaired` is the loss of a baseline, for the objectives `ttt` and `ttt_flow`; `stepped` is called after each step.
     """
 
     def __init__(

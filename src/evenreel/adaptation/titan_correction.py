@@ -37,7 +37,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -47,17 +47,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from evenreel.arrays import Indices, slices
-from evenreel.config import (
-    ABOVE_0,
-    AT_LEAST_0,
-    MOST_BITS,
-    MOST_SIZE,
-    TRUE_OR_FALSE,
-    Allowed,
-    check_settings,
-    one_of,
-    whole,
-)
+from evenreel.config import ABOVE_0, AT_LEAST_0, MOST_BITS, MOST_SIZE, Allowed, check_settings, whole
 from evenreel.corpus.array_files import ArrayArchive, load_array
 from evenreel.errors import UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, clip_means, top_of_means
@@ -96,77 +86,47 @@ MEASURED_PAIRS = 4096
 """Pairs that what was learned is measured on."""
 
 
+def or_null(allowed: Allowed, to_what: str = "") -> Allowed:
+    """Allow no value too; `to_what` says what it stands for."""
+    return Allowed(f"{allowed.words}, or null{to_what}", lambda value: value is None or allowed.holds(value))
+
+
 @dataclass(frozen=True)
 class CausalSettings:
-    """Settings of TITAN's bias correction; each ablation is one of these.
+    """Settings of TITAN's bias correction; each ablation is one of these."""
 
-    Attributes:
-        eta: number of likeliest clips of a query that it chooses among.
-        scaled: divide the products of equations 11 and 13 by the square root of D; false is as printed.
-        hidden: width of the network that judges pairs; None for D.
-        aggregate: how the target's confounders of a pair are combined: the mean of all, weighted by their sigmoids, or,
-            as printed, the sum, which grows with the dictionary.
-        lambda_mi: weight of the two terms of mutual information; 1 is as printed.
-        mutual: estimator of mutual information: `vid`, `info_nce`, or `none` for no such term.
-        source_debias: add the source's attended confounders to the clip; false leaves the clip as it is.
-        target_amplification: whether to use the terms of mutual information at all.
-        detach: pass no gradient to the vectors that the estimator predicts, so that these do not become trivial. False
-            is as printed.
-
-    Raises:
-        UsageError: a value is out of its range.
-    """
-
-    eta: int = 10
-    scaled: bool = True
-    hidden: int | None = None
+    eta: Annotated[int, whole(1)] = 10  # number of likeliest clips of a query that it chooses among
+    scaled: bool = True  # divide the products of equations 11 and 13 by the square root of D; false is as printed
+    # width of the network that judges pairs; None for D
+    hidden: Annotated[int | None, or_null(whole(2, MOST_SIZE), " for D")] = None
+    # how the target's confounders of a pair are combined: the mean of all, weighted by their sigmoids, or, as printed,
+    # the sum, which grows with the dictionary
     aggregate: Aggregate = "sigmoid_mean"
-    lambda_mi: float = 0.1
-    mutual: Mutual = "vid"
-    source_debias: bool = True
-    target_amplification: bool = True
+    lambda_mi: Annotated[float, AT_LEAST_0] = 0.1  # weight of the two terms of mutual information; 1 is as printed
+    mutual: Mutual = "vid"  # estimator of mutual information: `vid`, `info_nce`, or `none` for no such term
+    source_debias: bool = True  # add the source's attended confounders to the clip; false leaves the clip as it is
+    target_amplification: bool = True  # whether to use the terms of mutual information at all
+    # pass no gradient to the vectors that the estimator predicts, so that these do not become trivial. False is as
+    # printed
     detach: bool = True
 
     def __post_init__(self) -> None:
-        at_least_2 = whole(2, MOST_SIZE)
-        ranges = {
-            "eta": whole(1),
-            "scaled": TRUE_OR_FALSE,
-            "hidden": Allowed(
-                f"{at_least_2.words}, or null for D", lambda value: value is None or at_least_2.holds(value)
-            ),
-            "aggregate": one_of("sigmoid_mean", "sigmoid"),
-            "lambda_mi": AT_LEAST_0,
-            "mutual": one_of("vid", "info_nce", "none"),
-            "source_debias": TRUE_OR_FALSE,
-            "target_amplification": TRUE_OR_FALSE,
-            "detach": TRUE_OR_FALSE,
-        }
-        check_settings("causal", self, ranges)
+        check_settings("causal", self)
 
 
 @dataclass(frozen=True)
 class FitSettings:
-    """Settings of training one stage of the bias correction (section 3.3); the paper gives none of these numbers.
+    """Settings of training one stage of the bias correction (section 3.3); the paper gives none of these numbers."""
 
-    Attributes:
-        steps: steps of Adam, in the target stage each time that pseudo-labels are made; 0 trains nothing.
-        lr: learning rate of Adam.
-        batch_size: number of matching pairs a step; as many unmatched pairs are added.
-        seed: random seed of the stage, added to the seed of the settings that hold it.
-
-    Raises:
-        UsageError: a value is out of its range.
-    """
-
-    steps: int = 1000
-    lr: float = 1e-3
-    batch_size: int = 128
-    seed: int = 0
+    # steps of Adam, in the target stage each time that pseudo-labels are made; 0 trains nothing
+    steps: Annotated[int, whole(0)] = 1000
+    lr: Annotated[float, ABOVE_0] = 1e-3  # learning rate of Adam
+    batch_size: Annotated[int, whole(2)] = 128  # number of matching pairs a step; as many unmatched pairs are added
+    # random seed of the stage, added to the seed of the settings that hold it
+    seed: Annotated[int, whole(0, MOST_BITS)] = 0
 
     def __post_init__(self) -> None:
-        ranges = {"steps": whole(0), "lr": ABOVE_0, "batch_size": whole(2), "seed": whole(0, MOST_BITS)}
-        check_settings("causal_fit", self, ranges)
+        check_settings("causal_fit", self)
 
 
 # confounders of a domain ---------------------------------------------------------------------------------------------
@@ -485,16 +445,8 @@ def fit_source(
 ) -> dict[str, float]:
     """Train the source stage of the bias correction in place: tell a caption's clip from others (equations 8 to 11).
 
-    Args:
-        correction: correction to train, on the device of the vectors.
-        q: (Q, D) unit vectors of the source's captions.
-        v: (V, D) unit vectors of its clips.
-        pairs: pairs of caption and clip, as rows of both.
-        settings: settings of the fit.
-        progress: called with the share that is done.
-
-    Returns:
-        Binary cross-entropies `bce_start` and `bce_end` on the same sample of pairs, and the number of `steps`.
+    `q` (Q, D) and `v` (V, D) are unit vectors of captions and clips, and pairs are rows of both. Returned are the
+    binary cross-entropies `bce_start` and `bce_end` on the same sample of pairs, and the number of `steps`.
     """
     generator = torch.Generator().manual_seed(settings.seed)
     before = pair_accuracy(correction, q, v, pairs, settings.seed)
@@ -526,10 +478,8 @@ class TargetStage:
     def learn(self, q: Tensor, v: Tensor, candidates: Indices) -> None:
         """Train on pseudo-labels and the target's confounders (equations 12 to 14); nothing with one candidate each.
 
-        Args:
-            q: (N, D) unit vectors of queries, on the device of the correction.
-            v: (V, D) unit vectors of clips.
-            candidates: (N, eta) likeliest clips of each query, each once, its pseudo clip first.
+        Of unit vectors of queries `q` (N, D) and clips `v` (V, D), `candidates` (N, eta) are the likeliest clips of
+        each query, each once, its pseudo clip first.
         """
         if not len(candidates) or candidates.shape[1] < 2:
             return
@@ -589,13 +539,7 @@ def pair_accuracy(
 ) -> PairAccuracy:
     """Measure how well the bias correction tells pairs of a caption and its clip from others, on a random sample.
 
-    Args:
-        correction: bias correction.
-        q: (Q, D) unit vectors of captions.
-        v: (V, D) unit vectors of clips.
-        pairs: pairs of caption and clip, as rows of both.
-        seed: seed of the sample.
-        of: what the pairs are from, for errors.
+    `q` (Q, D) and `v` (V, D) are unit vectors, and pairs are rows of both; `of` says in errors what they are from.
     """
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randperm(len(pairs), generator=generator)[:MEASURED_PAIRS]

@@ -78,7 +78,6 @@ def cost(
 
 
 def _dimension(recipe: Recipe) -> int:
-    """D of the features that the recipe names."""
     from evenreel.features import read_manifest
 
     folder = Path(recipe.data.features or "")

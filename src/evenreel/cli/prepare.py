@@ -19,10 +19,11 @@ from evenreel.errors import CheckpointError, CorpusError, FeaturesError, UsageEr
 from evenreel.wording import count
 
 if TYPE_CHECKING:
-    from evenreel.adaptation.prepared import FoundConfounders, Note, PreparedSource, PrepareSettings, SourceSplit
+    from evenreel.adaptation.prepared import FoundConfounders, Note, PreparedSource, PrepareSettings
     from evenreel.checkpoint import Pretrained
     from evenreel.features import SetAside
     from evenreel.features.scene_elements import EmbeddedDictionary
+    from evenreel.training.batches import FeatureExamples
     from evenreel.types import Corpus, VideoFeatures
 
 ELEMENTS, KMEANS = "elements", "kmeans"
@@ -119,7 +120,7 @@ def prepare(
     checked = None if measured is None else _part(pretrained, source, corpus, measured)[0]
 
     phrases = partial(_packaged, pretrained, folder, source.features, device)
-    found = _confounders(fit, pretrained, phrases, learned.videos, how.seed)
+    found = _confounders(fit, pretrained, phrases, learned.video_features, how.seed)
     prepared = prepare_source(pretrained.matcher, learned, found, how, validation=checked, bar=share_bar)
     prepared = replace(prepared, note=replace(prepared.note, corpus=source.corpus.resolve().name, split=source.split))
     place = save_prepared(folder, prepared, weights)
@@ -132,12 +133,11 @@ def prepare(
 
 def _part(
     pretrained: Pretrained, source: PrepareSource, corpus: Corpus, split: str
-) -> tuple[SourceSplit, tuple[SetAside, ...]]:
+) -> tuple[FeatureExamples, tuple[SetAside, ...]]:
     """A split of the corpus that the matcher was trained on, and what had been skipped of it."""
-    from evenreel.adaptation.prepared import SourceSplit
     from evenreel.checkpoint import load_features_for
     from evenreel.corpus import select
-    from evenreel.training.batches import pairs_of
+    from evenreel.training.batches import FeatureExamples, pairs_of
 
     part = select(corpus, split=split)
     loaded = load_features_for(pretrained, source.features, part, pretrained_features=source.pretrained_features)
@@ -147,7 +147,7 @@ def _part(
         raise CorpusError(
             f"No caption of the split {split} has a clip that can be used; is it the right split?"
         ) from error
-    return SourceSplit(loaded.texts, loaded.videos, pairs), loaded.set_aside
+    return FeatureExamples(pairs, loaded.texts, loaded.videos), loaded.set_aside
 
 
 def _own_folder(name: str) -> Path:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, TaskID
 
     from evenreel.progress import Progress as Share
-    from evenreel.training.milestones import Watch
+    from evenreel.training.loop import Watch
 
 MUCH_S = 600.0  # seconds of video from which on a run is foretold, and told of in a log; a shorter one is soon done
 LINE_S = 5.0  # least seconds between two lines in a log

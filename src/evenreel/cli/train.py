@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from evenreel.checkpoint import About, Inputs
     from evenreel.training.batches import TrainingInputs
-    from evenreel.training.loop import TrainedModel
-    from evenreel.training.milestones import Watch
+    from evenreel.training.loop import TrainedModel, Watch
     from evenreel.training.pixels import PixelExamples
     from evenreel.training.recipe import Recipe
 
@@ -35,8 +34,6 @@ _VALIDATION = "validation/"
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A finished training run."""
-
     folder: Path
     loaded: TrainingInputs  # clips and captions that it learned from
     trained: TrainedModel  # the trained matcher, with its figures
@@ -208,7 +205,6 @@ def inputs_of(recipe: Recipe, loaded: TrainingInputs) -> Inputs:
 
 
 def _validation(trained: TrainedModel) -> dict[str, float]:
-    """The figures of the validation split, by metric, at the step of the weights."""
     return {
         name.removeprefix(_VALIDATION): value for name, value in trained.figures.items() if name.startswith(_VALIDATION)
     }
@@ -238,7 +234,6 @@ def _lead(recipe: Recipe, trained: TrainedModel) -> str:
 
 
 def _show(run: FinishedRun, as_json: bool) -> None:
-    """Print how a run ended, for a person or as JSON."""
     if as_json:
         print_json(_result(run))
         return
@@ -305,7 +300,6 @@ def _lines(run: FinishedRun) -> Iterator[str]:
 
 
 def _weights(trained: TrainedModel) -> str:
-    """Which weights they are."""
     if trained.members:
         weights = " + ".join(f"{weight:.3g}" for weight in trained.spec.settings["weights"])
         return f"{len(trained.members)} members became one matcher, with the weights {weights}"
@@ -315,7 +309,6 @@ def _weights(trained: TrainedModel) -> str:
 
 
 def _result(run: FinishedRun) -> dict[str, Any]:
-    """The same as plain data."""
     from evenreel.checkpoint.architecture import encodings
 
     folder, loaded, trained = run.folder, run.loaded, run.trained

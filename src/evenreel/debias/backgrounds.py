@@ -32,15 +32,10 @@ _AT_ONCE = 5
 
 
 class Backgrounds(NamedTuple):
-    """Estimated backgrounds of V clips, as the mean features of clusters.
+    """Estimated backgrounds of V clips, as the mean features of clusters."""
 
-    Attributes:
-        clusters: (V,) cluster of each clip, from 0.
-        means: (K, D) features that the clips of each cluster share beyond what their captions explain.
-    """
-
-    clusters: Indices
-    means: FloatArray
+    clusters: Indices  # (V,) cluster of each clip, from 0
+    means: FloatArray  # (K, D) features that the clips of each cluster share beyond what their captions explain
 
     def exchanged(self, rows: Indices, share: float, rng: np.random.Generator) -> FloatArray:
         """Draw the vectors (B, D) that, added to the frames of B clips, give them one another's backgrounds.

@@ -77,26 +77,16 @@ def without_directions(vectors: NDArray[Any], directions: NDArray[Any]) -> NDArr
 
 @dataclass(frozen=True)
 class HabitRemoval:
-    """Settings of removing habits of wording from captions.
+    """Settings of removing habits of wording from captions."""
 
-    Attributes:
-        beyond: least variance of a direction of habits, as a multiple of the median direction's.
-    """
-
-    beyond: float = BEYOND
+    beyond: float = BEYOND  # least variance of a direction of habits, as a multiple of the median direction's
 
     def __post_init__(self) -> None:
         check_settings("without_habits", self, {"beyond": number("at least 1", lambda value: value >= 1)})
 
 
 class WithoutHabits(Wrapper):
-    """Matcher that removes habits of wording from captions before it encodes them; before `fit_pairs`, nothing.
-
-    Args:
-        matcher: the matcher, adapted or not.
-        dimension: length D of the vectors of words and sentences.
-        settings: least variance of a direction of habits.
-    """
+    """Matcher that removes habits of wording from captions before it encodes them; before `fit_pairs`, nothing."""
 
     kept: Tensor
 
@@ -106,10 +96,7 @@ class WithoutHabits(Wrapper):
         self.register_buffer("kept", torch.eye(dimension))
 
     def fit_pairs(self, pairs: Callable[[], Iterable[tuple[TextBatch, VideoBatch]]]) -> None:
-        """Find the directions of habits of wording in the captions of training pairs.
-
-        Args:
-            pairs: returns all captions with their videos, in batches.
+        """Find the directions of habits of wording in the captions of training pairs, with their videos, in batches.
 
         Raises:
             UsageError: too few captions share a video with another one.

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenreel.arrays import SCORE_BYTES, row_bands
-from evenreel.config import AT_LEAST_0, check_corpus, check_named, check_scores, check_settings, number, one_of
+from evenreel.config import ABOVE_0_TO_1, AT_LEAST_0, check_corpus, check_named, check_scores, check_settings
 from evenreel.errors import UsageError
 from evenreel.losses import source_hinge, source_neutral
 from evenreel.matchers.batches import Counterparts, PairBatch
@@ -48,35 +48,21 @@ from evenreel.types import CAMERA, Corpus, FloatArray, ScoreBlocks, ScoreNotes
 
 @dataclass(frozen=True)
 class SourceDebias:
-    """Settings of a loss term against a preference for generated clips; the defaults are the preset `neutral`.
+    """Settings of a loss term against a preference for generated clips; the defaults are the preset `neutral`."""
 
-    Attributes:
-        form: `hinge`, generated videos may not score higher, as published; `neutral`, neither kind may.
-        weight: weight lambda of the term.
-        share: share of the batch that the term is computed on, drawn anew at each step.
-        on: `logit`, scores times the logit scale, as in the contrastive loss; `cosine`, the scores themselves. The
-            scale gets no gradient, or a flatter softmax would lower the term with the same ranking.
-        reduction: `mean` over the pairs that count, or `sum`, which grows with the batch.
-        margin: for `hinge`, by how much real videos have to lead, in the unit of `on`.
-    """
-
+    # `hinge`, generated videos may not score higher, as published; `neutral`, neither kind may
     form: Literal["hinge", "neutral"] = "neutral"
-    weight: float = 1.0
-    share: float = 1.0
+    weight: Annotated[float, AT_LEAST_0] = 1.0  # weight lambda of the term
+    # share of the batch that the term is computed on, drawn anew at each step
+    share: Annotated[float, ABOVE_0_TO_1] = 1.0
+    # `logit`, scores times the logit scale, as in the contrastive loss; `cosine`, the scores themselves. The scale gets
+    # no gradient, or a flatter softmax would lower the term with the same ranking
     on: Literal["logit", "cosine"] = "logit"
-    reduction: Literal["sum", "mean"] = "mean"
-    margin: float = 0.0
+    reduction: Literal["sum", "mean"] = "mean"  # `mean` over the pairs that count, or `sum`, which grows with the batch
+    margin: Annotated[float, AT_LEAST_0] = 0.0  # for `hinge`, by how much real videos have to lead, in the unit of `on`
 
     def __post_init__(self) -> None:
-        allowed = {
-            "form": one_of("hinge", "neutral"),
-            "weight": AT_LEAST_0,
-            "share": number("above 0 and at most 1", lambda value: 0 < value <= 1),
-            "on": one_of("logit", "cosine"),
-            "reduction": one_of("sum", "mean"),
-            "margin": AT_LEAST_0,
-        }
-        check_settings("debias", self, allowed)
+        check_settings("debias", self)
         if self.margin and self.form == "neutral":
             raise UsageError("debias.margin is of the form hinge; set it to 0 for neutral, which lets neither lead.")
 
@@ -104,10 +90,7 @@ the contrastive loss has. So at weight 1 neither outweighs the other, whatever t
 class Debiased(Wrapper):
     """Matcher in training whose loss has a term against a preference for generated clips.
 
-    Args:
-        matcher: matcher to train, a `torch.nn.Module`; it encodes and scores as without this wrapper, which is not
-            needed after training.
-        settings: settings of the loss term.
+    It encodes and scores as without this wrapper, which is not needed after training.
     """
 
     def __init__(self, matcher: Matcher, settings: SourceDebias) -> None:
@@ -128,7 +111,12 @@ class Debiased(Wrapper):
         terms = self.matcher.loss(replace(batch, counterpart=None))
         real, generated = self._scores(batch, batch.counterpart)
         kept = self._sampled_pairs(batch.counterpart.present)
-        return {**terms, "source": self.settings.weight * self._term(real, generated, kept)}
+        settings = self.settings
+        if settings.form == "neutral":
+            term = source_neutral(real, generated, kept, settings.reduction)
+        else:
+            term = source_hinge(real, generated, kept, settings.margin, settings.reduction)
+        return {**terms, "source": settings.weight * term}
 
     def _scores(self, batch: PairBatch, other: Counterparts) -> tuple[Tensor, Tensor]:
         """Score each caption with the real and with the generated video of its pair, (B,) each.
@@ -155,21 +143,9 @@ class Debiased(Wrapper):
         kept = torch.randperm(size) < max(1, round(self.settings.share * size))
         return present & kept.to(present.device)
 
-    def _term(self, real: Tensor, generated: Tensor, kept: Tensor) -> Tensor:
-        settings = self.settings
-        if settings.form == "neutral":
-            return source_neutral(real, generated, kept, settings.reduction)
-        return source_hinge(real, generated, kept, settings.margin, settings.reduction)
-
 
 def paired_scores(matcher: Matcher, text: State, video: State) -> Tensor:
-    """Compute the score (B,) of each of B captions with the video of the same index.
-
-    Args:
-        matcher: matcher to score with.
-        text: state of the B captions.
-        video: state of the B videos.
-    """
+    """Compute the score (B,) of each of B encoded captions with the encoded video of the same index."""
     pairs = zip(chunks_of(text, ROWS_AT_ONCE), chunks_of(video, ROWS_AT_ONCE), strict=True)
     return torch.cat([matcher.score(some, others).diagonal() for some, others in pairs])
 
@@ -185,14 +161,10 @@ USES = "the source of clips, levelled on held-out captions"
 
 @dataclass(frozen=True, eq=False)
 class LevelledScores:
-    """Scores (Q, V) from which the level of each clip's source is subtracted; implements `ScoreBlocks`.
+    """Scores (Q, V) from which the level of each clip's source is subtracted; implements `ScoreBlocks`."""
 
-    Attributes:
-        scores: scores of Q captions and V clips.
-        offsets: (V,) level of the source of each clip, in the unit of the scores; 0 for the camera and without a level.
-    """
-
-    scores: ScoreBlocks
+    scores: ScoreBlocks  # scores of Q captions and V clips
+    # (V,) level of the source of each clip, in the unit of the scores; 0 for the camera and without a level
     offsets: FloatArray
 
     @property

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import torch
 from torch import Tensor
@@ -33,27 +34,17 @@ KNOTS = 1_001
 
 @dataclass(frozen=True)
 class LengthRemoval:
-    """Settings of removing the effect of clips' lengths from frames.
+    """Settings of removing the effect of clips' lengths from frames."""
 
-    Attributes:
-        terms: number K of polynomials of the rank of a length. More of them follow an effect that rises and falls more
-            often.
-    """
-
-    terms: int = 9
+    # number K of polynomials of the rank of a length. More of them follow an effect that rises and falls more often
+    terms: Annotated[int, whole(1, 64)] = 9
 
     def __post_init__(self) -> None:
-        check_settings("without_length", self, {"terms": whole(1, 64)})
+        check_settings("without_length", self)
 
 
 class WithoutLength(Wrapper):
-    """Matcher that removes the effect of a clip's length from its frames; before `fit_pairs`, nothing.
-
-    Args:
-        matcher: the matcher, adapted or not.
-        dimension: length D of the vectors of frames.
-        settings: number of polynomials.
-    """
+    """Matcher that removes the effect of a clip's length from its frames (D numbers); before `fit_pairs`, nothing."""
 
     knots: Tensor
     effect: Tensor
@@ -64,10 +55,7 @@ class WithoutLength(Wrapper):
         self.register_buffer("effect", torch.zeros(1 + settings.terms, dimension))
 
     def fit_pairs(self, pairs: Callable[[], Iterable[tuple[TextBatch, VideoBatch]]]) -> None:
-        """Fit the effect of lengths on frames to training pairs.
-
-        Args:
-            pairs: returns all captions with their videos, in batches; called twice.
+        """Fit the effect of lengths on frames to all captions with their videos, in batches; they are asked for twice.
 
         Raises:
             UsageError: all videos have one length, no text tower has read the captions, or there are too few pairs.

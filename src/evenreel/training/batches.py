@@ -115,7 +115,6 @@ class Pairs(Shown):
         return torch.from_numpy(degrees.astype(np.float32))
 
     def taken(self, kept: NDArray[np.bool_]) -> Pairs:
-        """Select the pairs that a mask (P,) marks; the tables of captions and clips stay as they are."""
         return replace(
             self,
             captions=self.captions[kept],
@@ -186,7 +185,6 @@ class Order:
 
     @property
     def batches_per_epoch(self) -> int:
-        """Number of whole batches in an epoch."""
         return self.pairs // self.batch_size
 
     def rows(self, batch: int) -> Indices:
@@ -236,11 +234,9 @@ class WindowTokens:
 
     @property
     def mask(self) -> Tensor:
-        """Mask (V, O), True where some text was read in the window."""
         return self.rows > 0
 
     def of(self, clips: Indices) -> WindowTokens:
-        """Select the windows of clips by their rows, and the sentences in them."""
         where = torch.from_numpy(clips)
         rows = self.rows[where]
         said, places = torch.unique(torch.cat([rows.new_zeros(1), rows.flatten()]), return_inverse=True)
@@ -253,7 +249,6 @@ class WindowTokens:
         )
 
     def digest(self) -> str:
-        """Return a digest of the sentences of all windows, clip by clip."""
         digest = hashlib.sha256()
         for tensor in (*self.sentences, self.rows, self.confidence):
             digest.update(np.ascontiguousarray(tensor.numpy()).tobytes())
@@ -290,11 +285,9 @@ class TrainingExamples(Protocol):
     """Captions and clips of one split of a corpus, in a form that training can load by rows."""
 
     @property
-    def pairs(self) -> Pairs:
-        """Pairs of a caption and its clip."""
+    def pairs(self) -> Pairs: ...
 
-    def texts(self, rows: Indices) -> Texts:
-        """Load captions by their rows."""
+    def texts(self, rows: Indices) -> Texts: ...
 
     def videos(self, rows: Indices, draw: Draw | None = None) -> Videos:
         """Load clips by their rows; they are changed at random only where a `draw` is given."""
@@ -312,11 +305,9 @@ class FeatureExamples:
     exchanged: float = 1.0  # probability that a clip gets the background of another one
 
     def texts(self, rows: Indices) -> TextBatch:
-        """Load the features of captions by their rows."""
         return text_batch(self.text_features, rows)
 
     def videos(self, rows: Indices, draw: Draw | None = None) -> VideoBatch:
-        """Load the features of clips by their rows; backgrounds are exchanged only where a `draw` is given."""
         batch = video_batch(self.video_features, rows)
         if draw is None or self.backgrounds is None:
             return batch
@@ -392,19 +383,12 @@ def moved(value: Batch, device: torch.device) -> Batch:
 
 
 class Batches(Dataset[TrainingBatch]):
-    """Dataset of the batches of a run by their number, each cut to one device's part.
-
-    Args:
-        examples: examples that batches are made of.
-        order: order of the examples in batches.
-        part: index of the device, and number of devices.
-    """
+    """Dataset of the batches of a run by their number, each cut to one device's part (its index, number of devices)."""
 
     def __init__(self, examples: TrainingExamples, order: Order, part: tuple[int, int] = (0, 1)) -> None:
         self.examples, self._order, self._part = examples, order, part
 
     def __getitem__(self, number: int) -> TrainingBatch:
-        """Make the batch of this number, counted from the start of the run."""
         pairs, rows = self.examples.pairs, self._order.rows(number)
         captions, clips, draw = pairs.captions[rows], pairs.clips[rows], Draw(self._order.seed, number)
         features = self.examples.text_features if isinstance(self.examples, FeatureExamples) else None
@@ -433,7 +417,6 @@ class Batches(Dataset[TrainingBatch]):
         )
 
     def _own(self, rows: Indices) -> Indices:
-        """The device's part of the rows of a batch."""
         rank, devices = self._part
         return np.split(rows, devices)[rank]
 
@@ -507,14 +490,11 @@ class ResumableLoader(BatchLoader[TrainingBatch]):
             yield batch
 
     def state_dict(self) -> dict[str, int]:
-        """Return the number of batches loaded so far, to be saved in a checkpoint."""
         return {"given": self._given}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Continue after the number of batches that a checkpoint's state says."""
         self._remaining.done = self._given = state["given"]
 
 
 def useful_workers(examples: TrainingExamples, workers: int) -> int:
-    """Return the number of worker processes to use: none for features, since each would get a copy of them."""
     return 0 if isinstance(examples, FeatureExamples) else workers

@@ -31,10 +31,9 @@ from evenreel.media import parse_rule
 from evenreel.progress import Progress
 from evenreel.similarity.tiles import mapped, row_bytes, take_rows, tensors_of
 from evenreel.training.batches import TrainingInputs
-from evenreel.training.loop import RunHooks
+from evenreel.training.loop import RunHooks, plan_of
 from evenreel.training.material import spec_of
 from evenreel.training.members import member_runs, train_recipe, whole_run
-from evenreel.training.milestones import plan_of
 from evenreel.training.recipe import Recipe, Records
 from evenreel.types import OnScreen, RoleGraph, RoleNode
 
@@ -57,8 +56,6 @@ _COUNTED = 2
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of the batch of captions and clips that costs are counted on."""
-
     dimension: int  # length D of the features
     batch: int = 64  # number of captions, and of clips
     frames: int = FRAMES  # frames per clip
@@ -69,8 +66,6 @@ class Shape:
 
 @dataclass(frozen=True)
 class SideCost:
-    """Cost of one side of a matcher, captions or clips: parameters, multiply-adds and bytes to store."""
-
     # number of parameters that the side uses, without embeddings; those used by both sides count in both
     parameters: int
     multiply_adds: int  # multiply-adds to encode a batch
@@ -132,7 +127,6 @@ def _has_unread(spec: MatcherSpec) -> bool:
 
 
 def _whole(recipe: Recipe, spec: MatcherSpec) -> tuple[MatcherSpec, int]:
-    """What all trainings of the recipe become, and how many matchers that fuses."""
     members = recipe.members
     if members is None or members.only is not None:
         return spec, 1
@@ -144,15 +138,8 @@ def matcher_cost(matcher: Matcher, shape: Shape, *, windows: bool = False) -> Co
     """Count the parameters, multiply-adds and bytes of a matcher.
 
     Multiply-adds are those of all matrix products, attention and recurrent networks included; sums and elementwise
-    products are not counted, as in the paper's table.
-
-    Args:
-        matcher: a matcher on the CPU.
-        shape: sizes of the batch of captions and clips.
-        windows: whether it is given on-screen windows; a matcher that takes them as frames always is.
-
-    Raises:
-        UsageError: the matcher cannot take a batch of these sizes.
+    products are not counted, as in the paper's table. With `windows` it is given on-screen windows; a matcher that
+    takes them as frames always is.
     """
     reads = windows or matcher.limits.windows
     _check_shape(matcher, shape, windows=reads)
@@ -213,7 +200,6 @@ def _count_multiply_adds(work: Callable[[], Any]) -> tuple[Any, int]:
 
 
 def _used_parameters(network: nn.Module, outputs: Iterable[Tensor]) -> set[nn.Parameter]:
-    """The parameters that the outputs depend on."""
     learned = [weight for weight in network.parameters() if weight.requires_grad]
     sums = [output.sum() for output in outputs if output.requires_grad]
     if not sums:
@@ -264,8 +250,6 @@ def _videos(shape: Shape, *, windows: bool) -> VideoBatch:
 
 @dataclass(frozen=True)
 class EpochTime:
-    """Duration of one epoch."""
-
     captions: int  # number of training captions
     steps: float  # optimiser steps of an epoch; need not be whole where batches are accumulated
     seconds: float  # duration of an epoch, without evaluation and writing
@@ -273,19 +257,15 @@ class EpochTime:
 
 @dataclass(frozen=True)
 class Times:
-    """Durations of an epoch of a recipe's training and of its members."""
-
     alone: EpochTime  # duration of an epoch of one training on all clips
     members: tuple[EpochTime, ...]  # duration of an epoch of each member; empty without members
 
     @property
     def in_turn_s(self) -> float:
-        """Seconds that an epoch of all members takes when they are trained one after the other."""
         return sum(one.seconds for one in self.members)
 
     @property
     def at_once_s(self) -> float:
-        """Seconds that an epoch of all members takes on as many devices, which is that of the slowest."""
         return max((one.seconds for one in self.members), default=0.0)
 
 

@@ -1,4 +1,7 @@
-"""One training run in its folder, from the first step or from its last checkpoint on, and how it is selected."""
+"""One training run in its folder, from the first step or from its last checkpoint on, and how it is selected.
+
+Checkpoints are replaced in one step that survives a power cut, and read without running any code in them.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,19 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import torch
+from lightning.fabric.plugins import TorchCheckpointIO
 from lightning.fabric.utilities.exceptions import MisconfigurationException
-from lightning.pytorch import Trainer
+from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import TensorBoardLogger, WandbLogger
 from safetensors.torch import save
+from torch import Tensor
 from torch.utils.data import Dataset
 
 from evenreel.arrays import Indices, slices
@@ -25,11 +30,20 @@ from evenreel.checkpoint import MatcherSpec
 from evenreel.checkpoint.architecture import build, module, reads_windows, training_only
 from evenreel.encoders.towers import usable_device
 from evenreel.encoders.trainable import TrainableTowers
-from evenreel.errors import CorpusError, UsageError
+from evenreel.errors import CheckpointError, CorpusError, EvenreelError, UsageError
 from evenreel.evaluation.measure import evaluate
 from evenreel.evaluation.metrics import EvaluationSettings, parse_metric, parse_metrics
+from evenreel.files import replacing
 from evenreel.matchers.batches import TextBatch, VideoBatch
-from evenreel.matchers.matcher import FitsPairs, Matcher, StartsFromFile, check_frames, check_lengths, check_words
+from evenreel.matchers.matcher import (
+    FitsPairs,
+    Matcher,
+    ReportsFigures,
+    StartsFromFile,
+    check_frames,
+    check_lengths,
+    check_words,
+)
 from evenreel.similarity.tiles import Encoded, MatcherScores, evaluating, gather_rows
 from evenreel.training.batches import (
     Batches,
@@ -47,33 +61,44 @@ from evenreel.training.batches import (
     useful_workers,
 )
 from evenreel.training.material import fitted_spec, lists_in, spec_of
-from evenreel.training.milestones import (
-    DurableCheckpointIO,
-    Milestones,
-    SelectionProgress,
-    StepSchedule,
-    Watch,
-    best_weights,
-    plan_of,
-    step_of,
-)
 from evenreel.training.module import RetrievalModule, freeze_unused_parameters
 from evenreel.training.pixels import PixelExamples
 from evenreel.training.recipe import Recipe, Selection
-from evenreel.training.run_folder import LAST, METRICS, TENSORBOARD, Facts, MetricsFile, held, read_weights, remember
+from evenreel.training.run_folder import (
+    CHECKPOINTS,
+    LAST,
+    METRICS,
+    TENSORBOARD,
+    Facts,
+    MetricsFile,
+    held,
+    read_weights,
+    remember,
+    write_weights,
+    writing,
+)
 from evenreel.training.splits import Stratum
 from evenreel.types import Corpus, OnScreen, ScoreBlocks, Shown, TextFeatures, VideoFeatures
 
 PAIRS_A_BATCH = 1_024
 """Training pairs that are looked at together where parts of a matcher are fitted to all of them."""
 ROWS_A_BATCH = 64
+LINES = 200
+"""Rows of losses in a run whose recipe does not say how many steps lie between them."""
 SELECTED_BY = ("R@1", "R@5", "R@10", "MedR", "MeanR", "Rsum")
 """Figures that are always measured, beside that of `selection.metric`."""
 
 Measure = Callable[[ScoreBlocks], Mapping[str, float]]
 """Scores of every caption and clip of the validation split -> named figures; `evenreel train` gives a
 `SelectionMeasure`."""
+Watch = Callable[[int, int, Mapping[str, float]], object]
+"""Called after every step with its number, the number of all, and the latest figures."""
+Evaluate = Callable[[], Mapping[str, float]]
+"""Figures of the model as it is now."""
 Made = TypeVar("Made")
+
+
+class TrainingError(EvenreelError): ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,26 +128,7 @@ class RunHooks:
 
 
 def train(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks = RunHooks()) -> TrainedModel:
-    """Train a matcher, and its towers where the recipe says so, in a folder that no other process writes meanwhile.
-
-    On a CPU equal recipes and material give equal bytes, whether the run was broken off and resumed or not; on a GPU
-    with `loop.deterministic`.
-
-    Args:
-        recipe: recipe to train.
-        material: training data, made by the same recipe.
-        folder: folder of the run, for its checkpoints, metrics and logs.
-        outside: callbacks and flags of the run.
-
-    Raises:
-        UsageError: the folder holds another run, or one without `resume`, or another process has it; a device is not
-            there; a caption or a clip is longer than the matcher takes; the weights to begin with are another
-            matcher's.
-        CorpusError: there are fewer pairs than a batch takes, or a resumed run began with others.
-        TrainingError: the loss is not finite, or the metric of the selection is not measured.
-        CheckpointError: a checkpoint cannot be read or written.
-        RunFolderError: the folder cannot be written.
-    """
+    """Train one matcher, whatever members a recipe has; else as `evenreel.training.members.train_recipe`, see there."""
     with held(folder, recipe, resume=outside.resume):
         return train_held(recipe, material, folder, outside)
 
@@ -151,8 +157,7 @@ def train_held(recipe: Recipe, material: TrainingInputs, folder: Path, outside: 
     figures = None
     if material.validation is not None and outside.measure is not None:
         figures = partial(_figures, model, material.validation, loop.workers, outside.measure)
-    better = outside.higher_is_better
-    milestones = Milestones(plan, recipe.selection, folder, figures, outside.watch, higher_is_better=better)
+    milestones = Milestones(plan, recipe.selection, folder, figures, outside)
     with _quiet():
         trainer = _trainer(recipe, plan, folder, milestones)
         if trainer.is_global_zero:
@@ -354,6 +359,210 @@ def _quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
+# Between the steps: logging, evaluation, checkpoints and early stopping -----------------------------------------------
+
+
+def best_weights(folder: Path, step: int) -> Path:
+    return folder / CHECKPOINTS / f"best-{step}.safetensors"
+
+
+@dataclass(frozen=True)
+class StepSchedule:
+    steps: int  # steps of the whole run
+    steps_per_epoch: float  # steps of an epoch; need not be whole where batches are accumulated
+    evaluate_every: int  # steps from one evaluation to the next
+    save_every: int  # steps from one checkpoint to the next
+    log_every: int  # steps from one row of losses to the next
+
+
+@dataclass
+class SelectionProgress:
+    best: float | None = None  # best figure of the selection metric so far
+    best_step: int | None = None  # the step after which it was measured
+    since_best: int = 0  # number of evaluations since the best one
+    stopped: bool = False  # whether training was stopped early
+
+
+def plan_of(recipe: Recipe, batches_per_epoch: int) -> StepSchedule:
+    loop, selection = recipe.loop, recipe.selection
+    per_epoch = batches_per_epoch / loop.accumulate
+    steps = loop.steps or max(1, loop.epochs * batches_per_epoch // loop.accumulate)  # type: ignore[operator]
+    evaluate_every = selection.every_steps or max(1, round(per_epoch / selection.per_epoch))
+    save_every = recipe.records.save_every_steps or evaluate_every
+    return StepSchedule(
+        steps, per_epoch, evaluate_every, save_every, recipe.records.every_steps or max(1, round(steps / LINES))
+    )
+
+
+class Milestones(Callback):
+    """Callback that logs, evaluates, keeps the best weights, saves checkpoints and stops early, after a step.
+
+    All of it is done before the checkpoint of that step is saved, so that a resumed run repeats nothing.
+    """
+
+    def __init__(
+        self, plan: StepSchedule, selection: Selection, folder: Path, evaluate: Evaluate | None, outside: RunHooks
+    ) -> None:
+        self.progress = SelectionProgress()
+        self._saved_step: int | None = None  # the best step that the checkpoint names
+        self._latest: dict[str, float] = {}
+        self._finite: Tensor | None = None
+        self._plan, self._selection, self._folder = plan, selection, folder
+        self._evaluate, self._outside = evaluate, outside
+        self._metrics = MetricsFile(folder / METRICS)
+
+    def state_dict(self) -> dict[str, Any]:
+        return asdict(self.progress)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.progress = SelectionProgress(**state_dict)
+        self._saved_step = self.progress.best_step
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.is_global_zero:
+            self._metrics.cut_after(trainer.global_step)
+        trainer.should_stop = self.progress.stopped
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Evaluate, save and log what is due after an optimiser step.
+
+        Nothing is done after a batch that only accumulates gradients.
+        """
+        module = cast("RetrievalModule", pl_module)
+        step = trainer.global_step
+        self._note_loss(outputs["loss"], step)
+        if (batch_idx + 1) % trainer.accumulate_grad_batches:
+            return
+        last = step == self._plan.steps
+        if last or step % self._plan.log_every == 0:
+            self._check_loss(step)
+            self._record(trainer, step, _training_figures(trainer, module, step))
+        evaluates, saves = (last or step % every == 0 for every in (self._plan.evaluate_every, self._plan.save_every))
+        if evaluates or saves:
+            self._check_weights(module, step)
+        if evaluates:
+            self._select(trainer, module, step)
+        if saves or self.progress.stopped:
+            self._save(trainer)
+        self._outside.watch(step, self._plan.steps, self._latest)
+
+    def _note_loss(self, loss: Tensor, step: int) -> None:
+        """Keep whether all losses so far were numbers; to ask a GPU for it at every step would make the step wait."""
+        finite = loss.detach().isfinite()
+        self._finite = finite if self._finite is None else self._finite & finite
+        if loss.device.type == "cpu":
+            self._check_loss(step)
+
+    def _check_loss(self, step: int) -> None:
+        if self._finite is not None and not self._finite:
+            raise TrainingError(
+                f"The loss is not a number after step {step}; lower optimiser.lr, or set loop.gradient_clip or "
+                "loop.precision=float32."
+            )
+
+    def _check_weights(self, module: RetrievalModule, step: int) -> None:
+        """See that weights are numbers before they are evaluated or saved; the loss shows it only a step later."""
+        self._check_loss(step)
+        learning = [parameter.isfinite().all() for parameter in module.parameters() if parameter.requires_grad]
+        if not torch.stack(learning).all():
+            raise TrainingError(
+                f"Weights are not numbers any more after step {step}; lower optimiser.lr, or set loop.gradient_clip or "
+                "loop.precision=float32."
+            )
+
+    def _save(self, trainer: Trainer) -> None:
+        self._metrics.make_durable()  # a run that goes on from the checkpoint does not write these rows again
+        trainer.save_checkpoint(self._folder / LAST)
+        self._saved_step = self.progress.best_step
+        if trainer.is_global_zero:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        steps = (self.progress.best_step, self._saved_step)
+        kept = [best_weights(self._folder, step) for step in steps if step is not None]
+        for path in (self._folder / CHECKPOINTS).glob("best-*.safetensors"):
+            if path not in kept:
+                path.unlink(missing_ok=True)
+
+    def _select(self, trainer: Trainer, module: RetrievalModule, step: int) -> None:
+        if self._evaluate is None:
+            return
+        # One device decides for all: on a GPU, equal weights may give scores that differ in the last digit.
+        figures: dict[str, float] = trainer.strategy.broadcast(dict(self._evaluate()))
+        self._record(trainer, step, {f"validation/{name}": value for name, value in figures.items()})
+        if self._selection.metric not in figures:
+            raise TrainingError(f"selection.metric is {self._selection.metric!r}; measured are {', '.join(figures)}.")
+        progress, value = self.progress, figures[self._selection.metric]
+        sign = 1 if self._outside.higher_is_better else -1
+        if progress.best is None or sign * value > sign * progress.best:
+            self.progress = SelectionProgress(value, step)
+            if trainer.is_global_zero:
+                write_weights(best_weights(self._folder, step), module.learned())
+                self._sweep()
+        else:
+            progress.since_best += 1
+            progress.stopped = progress.since_best == self._selection.patience
+        trainer.should_stop = self.progress.stopped
+
+    def _record(self, trainer: Trainer, step: int, figures: Mapping[str, float]) -> None:
+        self._latest.update(figures)
+        if trainer.is_global_zero:
+            self._metrics.add(step, step / self._plan.steps_per_epoch, figures)
+        with writing(self._folder):
+            for logger in trainer.loggers:
+                logger.log_metrics(dict(figures), step)
+
+
+def _training_figures(trainer: Trainer, module: RetrievalModule, step: int) -> dict[str, float]:
+    """The loss of the latest batch by its terms, what matchers say of it, the rates of the step, the logit scale."""
+    terms = {f"loss/{name}": float(term) for name, term in module.terms.items()}
+    told = {
+        name: float(value)
+        for part in module.matcher.modules()
+        if isinstance(part, ReportsFigures)
+        for name, value in part.figures.items()
+    }
+    # The scheduler has moved on already; what the step was made with is one before.
+    rates = {
+        f"rate/{group['name']}": share(step - 1) * group["initial_lr"]
+        for config in trainer.lr_scheduler_configs
+        for group, share in zip(trainer.optimizers[0].param_groups, config.scheduler.lr_lambdas, strict=True)  # type: ignore[union-attr]
+    }
+    return {**terms, **told, **rates, "logit_scale": float(module.matcher.logit_scale.detach().exp())}
+
+
+class DurableCheckpointIO(TorchCheckpointIO):
+    """Lightning's checkpoint files, replaced in one step that survives a power cut."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        try:
+            with replacing(Path(path)) as part, part.open("wb") as file:
+                torch.save(checkpoint, file)  # given a name, it would write the name into the file
+        except (OSError, RuntimeError) as error:  # torch raises the latter where a disk is full
+            raise CheckpointError(f"The checkpoint {path} cannot be written ({error}).") from error
+
+    def load_checkpoint(self, path: Any, map_location: Any = "cpu", weights_only: bool | None = None) -> dict[str, Any]:
+        """Read a checkpoint: tensors and plain values only, whatever `weights_only` says."""
+        return _read(path)
+
+
+def step_of(path: Path) -> int:
+    """Return the step after which a checkpoint was written, without reading its tensors."""
+    return int(_read(path, mmap=True)["global_step"])
+
+
+def _read(path: Any, *, mmap: bool = False) -> dict[str, Any]:
+    try:
+        loaded: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
+    except Exception as error:  # what a damaged file breaks in the unpickler is not foreseeable
+        raise CheckpointError(
+            f"The checkpoint {path} cannot be read ({type(error).__name__}); start the run again in another folder."
+        ) from error
+    return loaded
+
+
 # Validation -----------------------------------------------------------------------------------------------------------
 
 
@@ -409,7 +618,6 @@ def _encoded(
     encoders: tuple[Callable[[Texts], Any], Callable[[Videos], Any]],
     workers: int,
 ) -> tuple[Any, Any]:
-    """What two functions make of captions by their rows and of all clips, batch by batch."""
     clips = np.arange(len(examples.pairs.clip_ids))
     with torch.no_grad(), evaluating(module):
         text = gather_rows(
@@ -433,7 +641,6 @@ class _Slices(Dataset[Made], Generic[Made]):
 
 
 def _batches(make: Callable[[Indices], Made], rows: Indices, workers: int) -> Iterator[tuple[slice, Made]]:
-    """Batches with the places of their rows."""
     starts = range(0, len(rows), ROWS_A_BATCH)
     for start, batch in zip(starts, BatchLoader(_Slices(make, rows), workers, starts), strict=True):
         yield slice(start, start + ROWS_A_BATCH), batch
@@ -447,7 +654,6 @@ class SelectionMeasure:
     corpus: Corpus  # the validation part of the corpus
 
     def __call__(self, scores: ScoreBlocks) -> Mapping[str, float]:
-        """Compute the figures by name."""
         metrics = parse_metrics(list(dict.fromkeys((*SELECTED_BY, self.selection.metric))))
         settings = EvaluationSettings(metrics, ("t2v",), resamples=0)
         found = evaluate(scores, self.corpus, settings, relevance=self.selection.relevance)
@@ -455,5 +661,4 @@ class SelectionMeasure:
 
 
 def higher_is_better(recipe: Recipe) -> bool:
-    """Return whether higher values of the metric that a recipe selects by are better."""
     return parse_metric(recipe.selection.metric).higher_is_better

@@ -37,7 +37,7 @@ from evenreel.training.pixels import load_pixels
 from evenreel.training.recipe import BackgroundExchange, Data, GalleryLikeness, Recipe, RecipeError, uses_of
 from evenreel.training.run_folder import Facts
 from evenreel.training.splits import CorpusSplits, EncoderUsed, corpus_splits, digest, lengths_of, usable_part
-from evenreel.types import Corpus, TextFeatures, VideoFeatures
+from evenreel.types import Corpus, VideoFeatures
 
 
 def load_material(
@@ -99,12 +99,10 @@ def weighed(recipe: Recipe, read: TrainingInputs, learned: Corpus) -> TrainingIn
 
 
 def begun_with(material: TrainingInputs, start: Pretrained | None) -> TrainingInputs:
-    """Return inputs of a training that begins with the weights of a checkpoint; None for fresh ones."""
     return material if start is None else replace(material, start=kept_weights(start.matcher), start_spec=start.spec)
 
 
 def load_start(checkpoint: str, used: EncoderUsed, streams: Sequence[str]) -> Pretrained:
-    """Load the checkpoint whose weights training begins with."""
     pretrained = load_matcher(checkpoint)
     note = pretrained.about.encoder
     if note.weights_hash != used.weights_hash:
@@ -251,7 +249,6 @@ def drawn_alike(examples: FeatureExamples, searched: VideoFeatures) -> tuple[Fea
 
 
 def searched_clips(likeness: GalleryLikeness, data: Data) -> VideoFeatures:
-    """Load the features of the clips that will be searched."""
     corpus, folder = load_corpus(likeness.corpus or data.corpus), likeness.features or data.features or ""
     part = corpus if likeness.split is None else select(corpus, split=likeness.split)
     found = find_clips(folder, part, windows=False, streams=data.streams)
@@ -266,21 +263,14 @@ def with_backgrounds(
     """Estimate the backgrounds of training clips, so that clips of every batch can exchange them.
 
     See `evenreel.debias.backgrounds`. Clips without a pair take no part in the estimate, and no batch has them.
-
-    Args:
-        examples: training pairs with their features.
-        exchange: number of clusters, and how often backgrounds are exchanged.
-        seed: seed of the clusters.
-        length_terms: number of Chebyshev polynomials of the rank of a clip's length that are kept out of backgrounds.
-            It is needed where the effect of length is removed from frames (`evenreel.debias.without_length`), or the
-            background of another clip would bring its length along.
-
-    Raises:
-        UsageError: there are fewer clips than clusters, or features that are not finite.
+    `length_terms` is the number of Chebyshev polynomials of the rank of a clip's length that are kept out of
+    backgrounds. It is needed where the effect of length is removed from frames (`evenreel.debias.without_length`), or
+    the background of another clip would bring its length along.
     """
     pairs = examples.pairs
     clips, places = np.unique(pairs.clips, return_inverse=True)
-    sentences = unit_sentences(examples.text_features)[pairs.captions]
+    sentences = examples.text_features.sentence.astype(np.float64)
+    sentences = (sentences / np.linalg.norm(sentences, axis=1, keepdims=True))[pairs.captions]
     said = np.zeros((len(clips), sentences.shape[1]))
     np.add.at(said, places, sentences)
     lengths = length_polynomials(examples.video_features, clips, length_terms)
@@ -308,10 +298,3 @@ def mean_frames(videos: VideoFeatures) -> NDArray[np.float64]:
         real = frames[mask].astype(np.float64)
         means[row] = (real / np.linalg.norm(real, axis=1, keepdims=True)).mean(0)
     return means
-
-
-def unit_sentences(texts: TextFeatures) -> NDArray[np.float64]:
-    """Return the sentence vectors (Q, D) of captions, scaled to unit length."""
-    sentences = texts.sentence.astype(np.float64)
-    brought: NDArray[np.float64] = sentences / np.linalg.norm(sentences, axis=1, keepdims=True)
-    return brought

@@ -49,9 +49,16 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.media.workers import safe_path
 from evenreel.training.batches import FeatureExamples, Pairs, TrainingInputs
-from evenreel.training.loop import RunHooks, TrainedModel, facts_of, train_held
+from evenreel.training.loop import (
+    RunHooks,
+    SelectionProgress,
+    TrainedModel,
+    TrainingError,
+    facts_of,
+    plan_of,
+    train_held,
+)
 from evenreel.training.material import fitted_spec
-from evenreel.training.milestones import SelectionProgress, TrainingError, plan_of
 from evenreel.training.recipe import Members, Recipe
 from evenreel.training.run_folder import MEMBERS, held, remember
 from evenreel.training.splits import ClipLengths, Stratum
@@ -74,18 +81,20 @@ Message = tuple[int, Mapping[str, float]] | EvenreelError
 def train_recipe(recipe: Recipe, material: TrainingInputs, folder: Path, outside: RunHooks = ALONE) -> TrainedModel:
     """Train a recipe: one matcher, or as many members as it has, which become one matcher.
 
-    On a CPU equal recipes and material give equal bytes, whether the run was broken off and resumed or not, and with
-    `members.at_once` as in sequence if each training has as many threads.
+    Towers are trained too where the recipe says so. On a CPU equal recipes and material give equal bytes, whether the
+    run was broken off and resumed or not, and with `members.at_once` as in sequence if each training has as many
+    threads; on a GPU with `loop.deterministic`.
 
     Args:
         recipe: recipe to train.
         material: training data, made by the same recipe; with lengths where members are divided by length.
-        folder: folder of the run.
-        outside: callbacks; for `members.at_once` with a measure that can be pickled.
+        folder: folder of the run, for its checkpoints, metrics and logs; no other process writes it meanwhile.
+        outside: callbacks and flags; for `members.at_once` with a measure that can be pickled.
 
     Raises:
-        UsageError: the folder holds another run or another process has it, the recipe does not fit the data or the
-            machine, or clips cannot be divided into strata as the recipe says.
+        UsageError: the folder holds another run, or one without `resume`, or another process has it; the recipe does
+            not fit the data or the machine; the weights to begin with are another matcher's; or clips cannot be divided
+            into strata as the recipe says.
         CorpusError: there are fewer pairs than a batch takes, also in a stratum, or a resumed run began with others.
         TrainingError: the loss is not finite, the metric of the selection is not measured, or the process of a member
             died.
@@ -138,8 +147,6 @@ def _further(outside: RunHooks, before: int, total: int) -> Callable[[int, int, 
 
 @dataclass(frozen=True, eq=False)
 class MemberRun:
-    """Training of one member of an ensemble."""
-
     name: str  # name of its folder
     recorded: Recipe  # recipe that is saved in its folder, and that repeats this run alone
     recipe: Recipe  # the recipe with the seed and the steps of this member
@@ -147,18 +154,15 @@ class MemberRun:
 
     @property
     def steps(self) -> int:
-        """Number of optimiser steps of the training."""
         return plan_of(self.recipe, len(self.material.examples.pairs) // self.recipe.loop.batch_size).steps
 
     def train(self, folder: Path, outside: RunHooks) -> TrainedModel:
-        """Train the member, or go on with its training, in a folder below that of the whole run."""
         place = folder / MEMBERS / self.name
         with held(place, self.recorded, resume=True):
             return train_held(self.recipe, self.material, place, replace(outside, resume=True))
 
 
 def whole_run(recipe: Recipe, material: TrainingInputs) -> MemberRun:
-    """Return the run that trains on all clips."""
     plain = replace(recipe, members=None)
     return MemberRun(ALL, plain, replace(plain, name=f"{recipe.name}/{ALL}"), material)
 
@@ -417,7 +421,6 @@ def _heard(connection: Connection, run: MemberRun, process: BaseProcess) -> tupl
 
 
 def _train(run: MemberRun, folder: Path, outside: RunHooks, threads: int, connection: Connection) -> None:
-    """All that a process does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who interrupts means the process that started this one
     torch.set_num_threads(threads)
 

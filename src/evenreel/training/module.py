@@ -28,14 +28,7 @@ LARGEST_LOGIT_SCALE = math.log(100.0)  # CLIP, arXiv 2103.00020, 2.5
 
 
 class RetrievalModule(LightningModule):
-    """Lightning module that trains a matcher, and its towers where it has some.
-
-    Args:
-        matcher: matcher to train, a `torch.nn.Module`.
-        towers: towers that make features of tokens and pixels; None where batches are features already.
-        recipe: recipe whose learning rates, schedule and seed are used.
-        steps: optimiser steps of the whole run.
-    """
+    """Trains a matcher for so many steps of the whole run, and its towers; None where batches are features already."""
 
     def __init__(self, matcher: Matcher, towers: TrainableTowers | None, recipe: Recipe, steps: int) -> None:
         super().__init__()
@@ -52,14 +45,12 @@ class RetrievalModule(LightningModule):
         self.strict_loading = False  # towers that learn nothing are not in the checkpoints
 
     def text_features(self, batch: Texts) -> TextBatch:
-        """Encode captions (tokens) as features; features are returned as they are."""
         if isinstance(batch, TextBatch):
             return batch
         words, sentence = self._towers.encode_text(batch.tokens)
         return TextBatch(batch.ids, words, batch.tokens.mask, sentence)
 
     def video_features(self, batch: Videos) -> VideoBatch:
-        """Encode videos (pixels) as features; features are returned as they are."""
         if isinstance(batch, VideoBatch):
             return batch
         rows = self._towers.encode_frames(batch.pixels)
@@ -73,7 +64,6 @@ class RetrievalModule(LightningModule):
         return replace(video, on_screen=OnScreen(windows, written.mask, written.confidence))
 
     def joint_batch(self, batch: TrainingBatch) -> PairBatch:
-        """Gather the features of the whole batch from all devices."""
         text = self.text_features(batch.text)
         if len(batch.caption_ids) > len(text.ids):
             text = replace(gather_batch(text, batch.caption_ids, self._gather), graphs=batch.graphs)
@@ -89,7 +79,6 @@ class RetrievalModule(LightningModule):
         return video if len(ids) == len(part.ids) else gather_batch(video, ids, self._gather)
 
     def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:
-        """Compute the loss of a batch; its named terms are kept in the attribute `terms`."""
         terms = self._loss(self.joint_batch(batch))
         self.terms = {name: term.detach() for name, term in terms.items()}
         return torch.stack([term.float() for term in terms.values()]).sum()
@@ -101,13 +90,11 @@ class RetrievalModule(LightningModule):
     def optimizer_step(
         self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Callable[[], Any] | None = None
     ) -> None:
-        """Update the weights, and keep the logit scale within its bounds."""
         super().optimizer_step(epoch, batch_idx, optimizer, optimizer_closure)
         with torch.no_grad():
             self.matcher.logit_scale.clamp_(max=LARGEST_LOGIT_SCALE)
 
     def configure_optimizers(self) -> Any:
-        """Make the optimiser AdamW with its parameter groups, and the schedule of learning rates by step."""
         towers, recipe, steps = self.towers.model.named_parameters() if self.towers else (), self._recipe, self._steps
         settings = recipe.optimiser
         groups = parameter_groups(self.matcher.named_parameters(), towers, settings)
@@ -118,15 +105,12 @@ class RetrievalModule(LightningModule):
     def transfer_batch_to_device(
         self, batch: TrainingBatch, device: torch.device, dataloader_idx: int
     ) -> TrainingBatch:
-        """Move the tensors of a batch to a device."""
         return moved(batch, device)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Remove the weights of frozen towers from a checkpoint before it is saved."""
         checkpoint["state_dict"] = self.learned(checkpoint["state_dict"])
 
     def learned(self, state: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
-        """Return the weights of the module, or of a given state, without those of frozen towers."""
         state = self.state_dict() if state is None else state
         if self.towers is None or self.towers.learns:
             return state
@@ -159,10 +143,7 @@ def gather_batch(batch: Batch, ids: tuple[str, ...], gather: Gather) -> Batch:
       gradient.
     - The matcher's parameters have the whole gradient on every device, and the mean of equal things changes nothing.
 
-    Args:
-        batch: part of the batch on this device; every device has tensors in the same fields.
-        ids: ids of all captions or clips.
-        gather: function that gathers a tensor from all devices; it is called for one field after the other.
+    Every device has tensors in the same fields; `ids` are those of all captions or clips.
     """
     return replace(with_tensors(batch, partial(_all, gather=gather)), ids=ids)
 

@@ -64,7 +64,6 @@ class ClipVideo:
 
 
 def clip_files(corpus: Corpus, folder: Path) -> list[ClipVideo]:
-    """List the video files of the clips of a corpus."""
     rows = corpus.clips.select("clip_id", "path", "start_s", "end_s")
     if rows["path"].null_count():
         nameless = rows.filter(rows["path"].is_null())["clip_id"][0]
@@ -73,10 +72,7 @@ def clip_files(corpus: Corpus, folder: Path) -> list[ClipVideo]:
 
 
 def readable(
-    files: Sequence[ClipVideo],
-    rule: str,
-    progress: Progress = lambda share: None,
-    verdicts: Path | None = None,
+    files: Sequence[ClipVideo], rule: str, progress: Progress = lambda share: None, verdicts: Path | None = None
 ) -> tuple[list[ClipVideo], list[SetAside]]:
     """Check which clips can be read, each once, as many at a time as there are cores."""
     keys = [_key(file, rule) for file in files]
@@ -152,14 +148,12 @@ class PixelExamples:
     windows: WindowTokens | None = None  # tokens of on-screen text; None where not needed
 
     def texts(self, rows: Indices) -> TokenBatch:
-        """Load the tokens of captions by their rows."""
         where = torch.from_numpy(rows)
         tokens = TokenIds(self.tokens.ids[where], self.tokens.mask[where])
         ids = tuple(self.pairs.caption_ids[row] for row in rows)
         return TokenBatch(ids, tokens if self.full_length else shortened(tokens))
 
     def videos(self, rows: Indices, draw: Draw | None = None) -> PixelBatch:
-        """Decode clips by their rows; pictures are changed at random only where a `draw` is given."""
         drawn_as = rows if draw is None or draw.alike is None else draw.alike
         decoded = [self._clip(int(row), draw, int(alike)) for row, alike in zip(rows, drawn_as, strict=True)]
         longest = max(len(times) for _, times in decoded)
@@ -202,14 +196,7 @@ def augmented(
 ) -> Tensor:
     """Crop one random part of all frames and resize it for the tower (Inception's crop, arXiv 1409.4842, section 6).
 
-    Args:
-        pixels: frames of a clip, (1, 3, H, W) uint8.
-        preprocessing: preparation of pictures for the tower; the random part replaces its resizing and cut.
-        random: generator that draws the part.
-        flip: whether to mirror half of the clips.
-
-    Returns:
-        (N, 3, h, w) uint8 pixels of the N frames.
+    N frames (1, 3, H, W) uint8 become (N, 3, h, w); the part replaces the resizing and cut of the preprocessing.
     """
     whole = preprocessing.uncropped
     top, left, height, width = crop_box(pixels[0].shape[-2], pixels[0].shape[-1], random)
@@ -323,7 +310,6 @@ def _on_screen_tokens(
 
 
 def _means_before(recipe: Recipe, corpus: Corpus, clip_ids: tuple[str, ...], used: EncoderUsed) -> FloatArray | None:
-    """The pretrained frame means of clips, (V, D), where the recipe asks for them."""
     folder = recipe.data.pretrained_features
     if folder is None:
         return None

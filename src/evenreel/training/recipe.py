@@ -5,8 +5,10 @@ A file may be `based_on` another one and says only what differs; `--set` changes
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cache, reduce
 from importlib import import_module, resources
@@ -258,59 +260,41 @@ class Records:
 
 @dataclass(frozen=True)
 class Recipe(Shown):
-    """Settings of a training run, in sections.
+    """Settings of a training run, in sections."""
 
-    Attributes:
-        name: name of the run, for example `msrvtt-9k/x_pool`.
-        data: captions and clips to train on.
-        matcher: the retrieval model.
-        about: where the settings come from and what differs from there, in sentences; it goes into the model card.
-        backbone: towers that run in training; null where `data.features` are used.
-        adapter: trainable residual maps of the features before the matcher; null for none.
-        start: checkpoint of a matcher that is built like this one, a folder or a hub id, with whose weights training
-            begins; null for fresh ones. Its encoder is the one whose features are used: where its towers were trained
-            too, `backbone.model` names the folder `encoder` of the checkpoint.
-        debias: train against a preference for generated clips or for real ones, on clips that mirror each other: a
-            table of settings, or `preset` with one of `evenreel.debias.source.PRESETS` and what differs from
-            it; null for none.
-        trim: training clips that are left out for their length: a table of settings, or `preset` with one of
-            `evenreel.debias.frame_length.PRESETS` and what differs from it; null for none.
-        likeness: clips drawn more often the more they resemble those that will be searched; null for each once.
-        without_length: the part of frames' features that the lengths of clips explain beyond captions is removed, in
-            training and in search; null to remove nothing.
-        without_habits: the directions in which captions of one clip differ most are removed from the features of all
-            captions, in training and in search; null to remove nothing.
-        backgrounds: clips get the backgrounds of other clips in training, so that a place says nothing of what captions
-            name; null for their own.
-        members: several trainings that become one matcher; null for one training.
-        optimiser: settings of AdamW.
-        schedule: schedule of the learning rates.
-        loop: length of the training, size of batches, and devices.
-        selection: how the best state of the model is selected on the validation split.
-        records: what the run records beside checkpoints and metrics.
-        out: folder of the run; null for `runs/<name>`.
-    """
-
-    name: str
-    data: Data
-    matcher: MatcherChoice
-    about: str = ""
-    backbone: Backbone | None = None
-    adapter: AdapterSettings | None = None
+    name: str  # of the run, for example `msrvtt-9k/x_pool`
+    data: Data  # captions and clips to train on
+    matcher: MatcherChoice  # the retrieval model
+    about: str = ""  # where the settings come from and what differs from there, in sentences; for the model card
+    backbone: Backbone | None = None  # towers that run in training; null where `data.features` are used
+    adapter: AdapterSettings | None = None  # trainable residual maps of the features before the matcher; null for none
+    # checkpoint of a matcher that is built like this one, a folder or a hub id, with whose weights training begins;
+    # null for fresh ones. Its encoder is the one whose features are used: where its towers were trained too,
+    # `backbone.model` names the folder `encoder` of the checkpoint
     start: str | None = None
+    # train against a preference for generated clips or for real ones, on clips that mirror each other: a table of
+    # settings, or `preset` with one of `evenreel.debias.source.PRESETS` and what differs from it; null for none
     debias: SourceDebias | None = None
+    # training clips that are left out for their length: a table of settings, or `preset` with one of
+    # `evenreel.debias.frame_length.PRESETS` and what differs from it; null for none
     trim: Trim | None = None
+    # clips drawn more often the more they resemble those that will be searched; null for each once
     likeness: GalleryLikeness | None = None
+    # the part of frames' features that the lengths of clips explain beyond captions is removed, in training and in
+    # search; null to remove nothing
     without_length: LengthRemoval | None = None
+    # the directions in which captions of one clip differ most are removed from the features of all captions, in
+    # training and in search; null to remove nothing
     without_habits: HabitRemoval | None = None
+    # clips get the backgrounds of others in training, so that a place says nothing of what captions name; null for none
     backgrounds: BackgroundExchange | None = None
-    members: Members | None = None
-    optimiser: Optimiser = field(default_factory=Optimiser)
-    schedule: Schedule = field(default_factory=Schedule)
-    loop: Loop = field(default_factory=Loop)
-    selection: Selection = field(default_factory=Selection)
-    records: Records = field(default_factory=Records)
-    out: str | None = None
+    members: Members | None = None  # several trainings that become one matcher; null for one training
+    optimiser: Optimiser = field(default_factory=Optimiser)  # AdamW
+    schedule: Schedule = field(default_factory=Schedule)  # of the learning rates
+    loop: Loop = field(default_factory=Loop)  # length of the training, size of batches, and devices
+    selection: Selection = field(default_factory=Selection)  # how the best state is selected on the validation split
+    records: Records = field(default_factory=Records)  # what the run records beside checkpoints and metrics
+    out: str | None = None  # folder of the run; null for `runs/<name>`
 
     def __post_init__(self) -> None:
         if wrong := list(wrong_settings(self)):
@@ -396,7 +380,6 @@ def _limits(kind: Any) -> dict[str, Within | None]:
 
 
 def selects(recipe: Recipe) -> bool:
-    """Return whether a recipe has validation data to select the model on."""
     return recipe.data.validation is not None or recipe.data.held_out > 0
 
 
@@ -534,7 +517,6 @@ def shipped_recipes() -> dict[str, Path]:
 
 
 def yaml_files(package: str) -> dict[str, Path]:
-    """Return the paths of the YAML files in the folder `recipes` of a package, by name, in order."""
     root = Path(str(resources.files(package))) / "recipes"
     found = {path.relative_to(root).with_suffix("").as_posix(): path for path in root.rglob("*.yaml")}
     return dict(sorted(found.items()))
@@ -553,17 +535,22 @@ def load_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
             value is of the wrong type or range.
     """
     values = read_changed(path, changes)
-    try:
+    with cannot_be_followed(f"recipe {path}"):
         return recipe_from(values)
+
+
+@contextmanager
+def cannot_be_followed(what: str, changes: Sequence[str] = ()) -> Iterator[None]:
+    """Say of what refused it that a file, with changes, is to blame."""
+    try:
+        yield
     except RecipeError as error:
-        raise RecipeError(f"The recipe {path} cannot be followed:", *error.args) from error
+        more = f", with {', '.join(changes)}," if changes else ""
+        raise RecipeError(f"The {what}{more} cannot be followed:", *error.args) from error
 
 
 def read_changed(
-    path: str | Path,
-    changes: Sequence[str] = (),
-    what: str = "recipe",
-    shipped: Mapping[str, Path] | None = None,
+    path: str | Path, changes: Sequence[str] = (), what: str = "recipe", shipped: Mapping[str, Path] | None = None
 ) -> dict[str, Any]:
     """Read the values of a YAML file on top of those that it is `based_on`, and apply changes, without checking any.
 
@@ -651,22 +638,12 @@ def recipe_from(values: Mapping[str, Any]) -> Recipe:
     return replace(recipe, matcher=MatcherChoice(recipe.matcher.name, given))
 
 
-def recipe_text(recipe: Recipe) -> str:
-    """Return a recipe as YAML text with every setting, which reads back as the same recipe."""
-    return settings_text(recipe)
-
-
-def settings_text(settings: Any) -> str:
-    """Return a settings dataclass as YAML text with every setting, which reads back as the same."""
+def recipe_text(settings: Any) -> str:
+    """Return a recipe, or another settings dataclass, as YAML text with every setting, which reads back as the same."""
     import yaml
 
-    return str(yaml.safe_dump(_plain(asdict(settings)), sort_keys=False, allow_unicode=True))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+    plain = json.loads(json.dumps(asdict(settings)))  # YAML has no tuples
+    return str(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True))
 
 
 def read_settings(kind: type[Settings], given: object, place: str = "") -> Settings:
@@ -710,7 +687,6 @@ def _value(hint: Any, given: object, place: str) -> Any:
 
 
 def _converted(kind: Any, given: Any) -> Any:
-    """A value of YAML as a type has it."""
     origin = get_origin(kind) or kind
     if origin is tuple and isinstance(given, (list, tuple)):
         parts = get_args(kind)
@@ -728,7 +704,6 @@ def _converted(kind: Any, given: Any) -> Any:
 
 
 def _words(kind: Any) -> Iterator[str]:
-    """What a type wants, in words."""
     names = {
         int: "a whole number",
         float: "a number",

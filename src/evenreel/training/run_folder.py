@@ -71,8 +71,7 @@ PASSING = TRANSIENT | {"timeout"}
 COLUMNS = ("step", "epoch", "name", "value")
 
 
-class RunFolderError(EvenreelError):
-    """Raised where the folder of a run cannot be read or written."""
+class RunFolderError(EvenreelError): ...
 
 
 @contextmanager
@@ -174,7 +173,6 @@ def _look(folder: Path, *, resume: bool) -> bool:
 
 
 def _has_checkpoint(folder: Path) -> bool:
-    """Whether there is a run to go on with, or a part of one."""
     return (folder / LAST).is_file() or any(folder.glob(str(MEMBERS / "*" / LAST)))
 
 
@@ -241,7 +239,6 @@ class Verdicts:
             write_durably(path, self._lines())
 
     def note(self, key: str, verdict: ClipVerdict) -> None:
-        """Add the result of reading a clip to the file."""
         self.known[key] = verdict
         if self._path is not None:
             with self._path.open("ab") as file:
@@ -254,7 +251,6 @@ class Verdicts:
             write_durably(self._path, self._lines())
 
     def make_durable(self) -> None:
-        """Flush the file to disk, so that results survive a power cut."""
         if self._path is not None and self._path.exists():
             sync_file(self._path)
 
@@ -290,7 +286,6 @@ class MetricsFile:
         self.path = path
 
     def add(self, step: int, epoch: float, figures: Mapping[str, float]) -> None:
-        """Append a row for each figure of a step; every value reads back as the same number."""
         new = not self.path.exists()
         with writing(self.path.parent), self.path.open("a", newline="", encoding="utf-8") as file:
             rows = csv.writer(file, lineterminator="\n")
@@ -299,13 +294,11 @@ class MetricsFile:
             rows.writerows((step, f"{epoch:.6g}", name, repr(float(value))) for name, value in figures.items())
 
     def make_durable(self) -> None:
-        """Flush the file to disk, so that rows survive a power cut."""
         if self.path.exists():
             with writing(self.path.parent):
                 sync_file(self.path)
 
     def of_step(self, step: int) -> dict[str, float]:
-        """Return the figures of one step, by name."""
         return {row[2]: float(row[3]) for row in self._rows() if int(row[0]) == step}
 
     def curves(self) -> dict[str, list[tuple[float, float]]]:
@@ -316,7 +309,6 @@ class MetricsFile:
         return found
 
     def cut_after(self, step: int) -> None:
-        """Remove the rows after a step, and a row that a crash cut short."""
         kept = [row for row in self._rows() if int(row[0]) <= step]
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([COLUMNS, *kept])
@@ -332,7 +324,6 @@ class MetricsFile:
 
 
 def write_weights(path: Path, weights: dict[str, Tensor]) -> None:
-    """Write weights, by name, as a safetensors file."""
     copies = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
     try:
         with replacing(path) as part:
@@ -342,7 +333,6 @@ def write_weights(path: Path, weights: dict[str, Tensor]) -> None:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Read weights, by name, from a safetensors file."""
     try:
         weights: dict[str, Tensor] = load_file(path)
     except (OSError, SafetensorError) as error:

@@ -22,8 +22,6 @@ from evenreel.types import Corpus
 
 
 class CorpusSplits(NamedTuple):
-    """Splits of a corpus that a recipe trains and selects on."""
-
     learned: Corpus  # training part; with `debias` it has the counterparts of all its clips
     selected: Corpus | None  # part that the model is selected on; None for none
     mirrors: Mapping[str, str] | None = None  # generated clip by the real clip that it mirrors; None without `debias`
@@ -32,7 +30,6 @@ class CorpusSplits(NamedTuple):
 
     @property
     def both(self) -> tuple[Corpus, ...]:
-        """Both splits, the one to train on and the one to select on, or the former alone."""
         return (self.learned,) if self.selected is None else (self.learned, self.selected)
 
 
@@ -145,7 +142,6 @@ def with_other_clips(part: Corpus, whole: Corpus, mirrors: Mapping[str, str]) ->
 
 
 def usable_part(part: Corpus, clip_ids: Collection[str], set_aside: Sequence[SetAside], remedy: str = "") -> Corpus:
-    """Select the clips of a part of a corpus that can be used, with their captions."""
     usable = pl.col("clip_id").is_in(list(clip_ids))
     if part.clips.filter(usable).height == 0:
         own = set(part.clips["clip_id"])
@@ -156,7 +152,6 @@ def usable_part(part: Corpus, clip_ids: Collection[str], set_aside: Sequence[Set
 
 
 def lengths_of(corpus: Corpus, clip_ids: Sequence[str]) -> ClipLengths:
-    """Return the lengths of clips of a corpus, in the order of their ids."""
     values, unit = clip_lengths(corpus)
     place = {clip_id: row for row, clip_id in enumerate(corpus.clips["clip_id"])}
     return ClipLengths(values[[place[clip_id] for clip_id in clip_ids]], unit)
@@ -167,16 +162,7 @@ def trimmed_corpus(learned: Corpus, target: Corpus, trim: Trim, seed: int) -> Tr
 
     (Frame-length bias, algorithm 1, see `evenreel.debias.frame_length.trimmed`.) A clip of several actions is left out
     when one of them is trimmed, since the action cannot be cut out of it; so a class may lose more clips than its own
-    trimming requires, and may keep fewer than `trim.least`.
-
-    Args:
-        learned: training part of the corpus.
-        target: corpus whose mean lengths classes should have; nothing else of it is used.
-        trim: settings of trimming.
-        seed: seed of the rule `random`.
-
-    Raises:
-        CorpusError: no clip has a verb class, the length of one that has is not known, or no clip would be left.
+    trimming requires, and may keep fewer than `trim.least`. Nothing of `target` is used but mean lengths.
     """
     height, both = learned.clips.height, learned.clips.height + target.clips.height
     actions = actions_of(Corpus(pl.concat([learned.clips, target.clips], how="diagonal"), learned.captions))
@@ -206,5 +192,4 @@ def trimmed_corpus(learned: Corpus, target: Corpus, trim: Trim, seed: int) -> Tr
 
 
 def digest(words: Iterable[str]) -> str:
-    """Compute a hexadecimal digest of texts, in their order."""
     return hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()

@@ -42,10 +42,9 @@ from evenreel.papers.study import BASELINE, Variants
 from evenreel.papers.workspace import with_streams
 from evenreel.report.result import AuditResult, AuditTable
 from evenreel.training.batches import FeatureExamples, TrainingInputs
-from evenreel.training.loop import RunHooks, TrainedModel
+from evenreel.training.loop import RunHooks, SelectionProgress, TrainedModel
 from evenreel.training.material import learned_from, spec_of
 from evenreel.training.members import member_runs
-from evenreel.training.milestones import SelectionProgress
 from evenreel.training.recipe import Recipe
 from evenreel.training.splits import Stratum
 from tests.papers.class_clips import STREAMS, class_material, longer_videos, quick_settings

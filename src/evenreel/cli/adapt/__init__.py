@@ -183,7 +183,6 @@ def _check_beside(folder: Path) -> None:
 
 
 def _own_folder(name: str) -> Path:
-    """The folder of a checkpoint that can be changed."""
     from evenreel.extras import named_folder
 
     if (folder := named_folder(name)) is None:
@@ -194,7 +193,6 @@ def _own_folder(name: str) -> Path:
 
 
 def _undo(checkpoint: str, others: tuple[AdaptSource, AdaptFiles], choice: LearningChoice, as_json: bool) -> None:
-    """Put a checkpoint back."""
     from evenreel.adaptation.prepared import undo
 
     if choice != LearningChoice() or any(getattr(one, field.name) for one in others for field in fields(one)):

@@ -34,7 +34,7 @@ from evenreel.language import load_tagger
 from evenreel.provenance import Provenance
 from evenreel.report.page import Page, render, write_page
 from evenreel.report.result import figure_words
-from evenreel.training.recipe import settings_text
+from evenreel.training.recipe import recipe_text
 from evenreel.types import Encoder, OnScreen, ScoreNotes, VideoFeatures
 from evenreel.wording import count
 
@@ -70,7 +70,6 @@ class Given:
 
 
 def matcher_named(name: str, features: Path | None, device: str) -> Named:
-    """Load the checkpoint of this name, or make the mean frame of a corpus's features where no folder is called so."""
     from evenreel.features import read_manifest
 
     if names_no_checkpoint(name):
@@ -134,32 +133,12 @@ def read_library(named: Named, place: Path, queries: Path, device: str) -> Given
     asked = queries_of(queries)
     with open_library(place, device=device) as opened:
         found = library_stream(opened, asked, named.pretrained, device=device)
-    again = found.query_count - len(found.stream.sentences)
-    return Given(
-        pretrained=found.pretrained,
-        folder=named.folder,
-        stream=found.stream,
-        of=f"the library {place.resolve().name}",
-        encode=found.encode,
-        names=found.names,
-        notices=(f"{count(again, 'line')} of {queries.name} asked again what others had.",) if again else (),
-        pictures=partial(clip_pictures, place),
-    )
-
-
-class LibraryStream(NamedTuple):
-    """Queries and clips of a library, with all that a matcher needs to be adapted to them."""
-
-    pretrained: Pretrained
-    stream: QueryStream
-    encode: EncodeTexts
-    names: Mapping[str, str]  # of the first file, by clip id
-    query_count: int  # given, repeated ones counted and empty ones not
+    return replace(found, folder=named.folder, pictures=partial(clip_pictures, place))
 
 
 def library_stream(
     library: Library, queries: Sequence[str], pretrained: Pretrained | None = None, *, device: str = "cpu"
-) -> LibraryStream:
+) -> Given:
     """Read the queries and clips of a library that a matcher, or else the mean frame, is to be adapted to."""
     from evenreel.library.search.query import readable
 
@@ -185,7 +164,16 @@ def library_stream(
         names = s.connection.execute(
             "SELECT clip_id, min(name) FROM files WHERE state = 'indexed' AND clip_id IS NOT NULL GROUP BY clip_id"
         )
-        return LibraryStream(pretrained, stream, encode, dict(names.fetchall()), len(read))
+        again = len(read) - len(distinct)
+        return Given(
+            pretrained,
+            None,
+            stream,
+            of=f"the library {Path(library.path).resolve().name}",
+            encode=encode,
+            names=dict(names.fetchall()),  # of the first file
+            notices=(f"{count(again, 'line')} of the queries asked again what others had.",) if again else (),
+        )
 
 
 def _clips(library: Snapshot, inputs: Inputs, encoder: Encoder) -> VideoFeatures:
@@ -231,7 +219,6 @@ class AdaptOutcome:
 
     @property
     def read(self) -> str:
-        """Numbers of queries and clips that were learned from, in words."""
         stream = self.given.stream
         return f"{len(stream.sentences):,} unlabelled queries and {len(stream.videos.ids):,} clips of {self.given.of}"
 
@@ -262,12 +249,11 @@ class AdaptOutcome:
         return {"learned_from": learned, **found, **said}
 
     def page(self) -> Page:
-        """Make the page of the report, with pictures of the clips that examples name where their files are known."""
         report, names = self.found.report, self.given.names
         title = f"Adapted to {self.given.of}" if self.kept else f"Not adapted to {self.given.of}"
         clips = list(dict.fromkeys(one[side] for one in self.changes.examples for side in ("before", "after")))
         pictures = self.given.pictures(clips) if clips and self.given.pictures is not None else {}
-        return adaptation_page(title, report, self.changes, settings_text(self.settings), names, pictures)
+        return adaptation_page(title, report, self.changes, recipe_text(self.settings), names, pictures)
 
 
 def adapted(
