@@ -20,7 +20,7 @@ from evenreel.evaluation import Interval
 from evenreel.evaluation.intervals import over_seeds
 from evenreel.papers import STUDIES, StudySettings, Workspace, run_study, study_recipe
 from evenreel.papers.engine import FineTuned, before_training, begun, each_trained
-from evenreel.papers.ghost.figures import MAIN, Figures, SeededFigures
+from evenreel.papers.ghost.figures import MAIN, seeded
 from evenreel.papers.ghost.p_vector import Trained, paired_clips, trained_models
 from evenreel.report.result import AuditResult
 from evenreel.types import Scores
@@ -61,10 +61,10 @@ def test_an_interval_stays_where_the_figure_can_be() -> None:
     """No share is above 100 %, no rank below 1, and no Normalized Δ past 400."""
     keys = (("mixed real", "R@1"), ("real", "MedR"), MAIN)
     runs = [
-        Figures({key: Interval(value) for key, value in zip(keys, own, strict=True)})
+        {key: Interval(value) for key, value in zip(keys, own, strict=True)}
         for own in ((99, 3, 390), (90, 1, 200))
     ]
-    means = SeededFigures({"": runs}, 0.95).means[""]
+    means = seeded({"": runs}, 0.95).means("")
     assert [(means[key].low, means[key].high) for key in keys] == [
         (pytest.approx(94.5 - 12.7062 * 4.5, abs=1e-3), 100),
         (1, pytest.approx(2 + 12.7062, abs=1e-3)),

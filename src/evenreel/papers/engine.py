@@ -40,7 +40,7 @@ from evenreel.papers.study import Study, StudySettings, Table, Variant, Variants
 from evenreel.papers.workspace import CorpusPart, PartFolders, Workspace, with_streams
 from evenreel.progress import Progress, each_part, part_of
 from evenreel.report.figures import Line, Panel, deltas_by_group, sweep
-from evenreel.report.result import ENOUGH, AuditFigure, AuditTable, Cell, Effect
+from evenreel.report.result import ENOUGH, AuditFigure, AuditResult, AuditTable, Cell, Effect
 from evenreel.training.cost import Shape
 from evenreel.training.data.clip_check import clip_files, readable
 from evenreel.training.data.examples import FeatureExamples, TrainingInputs
@@ -60,7 +60,7 @@ from evenreel.training.loop.validation import SelectionMeasure, higher_is_better
 from evenreel.training.recipe.recipe import Recipe, uses_of
 from evenreel.training.recipe.sections import MatcherChoice
 from evenreel.training.specs import spec_of
-from evenreel.types import Corpus, ScoreBlocks, Shown
+from evenreel.types import Corpus, ScoreBlocks
 from evenreel.wording import count
 
 if TYPE_CHECKING:
@@ -77,20 +77,22 @@ PREFERENCE = "Normalized Δ MixR"
 UNIT = "Normalized Δ, % (above 0: real clips first)"
 
 
-@dataclass(frozen=True, eq=False)
-class Findings(Shown):
-    """What a study found: a result (`AuditResult`) but for its name, its title and the notices of what it reads.
+def finding(
+    sentence: str,
+    effect: Effect,
+    tables: Iterable[AuditTable],
+    figures: Iterable[AuditFigure] = (),
+    notices: Iterable[str] = (),
+    method: Iterable[str] = (),
+) -> AuditResult:
+    """Return what a study found; `registry.run_study` adds its name, title, confidence and what was read."""
+    return AuditResult("", "", sentence, effect, tuple(tables), tuple(figures), tuple(notices), tuple(method))
 
-    `few` is a sentence, shown first, that there are too few pairs or clips to conclude; empty where there are enough.
-    """
 
-    sentence: str
-    effect: Effect
-    tables: tuple[AuditTable, ...]
-    figures: tuple[AuditFigure, ...] = ()
-    notices: tuple[str, ...] = ()
-    method: tuple[str, ...] = ()
-    few: str = ""
+def but_few(few: str, found: AuditResult) -> AuditResult:
+    """Put a sentence first that there are too few pairs or clips to conclude, unless it is empty."""
+    effect = replace(found.effect, enough=not few)
+    return replace(found, sentence=f"{few} {found.sentence}".strip(), effect=effect)
 
 
 def few_pairs(corpus: Corpus, groups: Iterable[str]) -> str:
@@ -162,6 +164,8 @@ def may_be_chance(change: Interval) -> bool:
     return change.low is not None and change.high is not None and change.low <= 0 <= change.high
 
 
+Cells = Mapping[str, Cell | Interval]
+"""A row of a table, by the heads of its columns."""
 FigureRows = Iterable[tuple[Mapping[str, Cell], Mapping[str, Interval]]]
 """Cells by their heads that say whose figures they are, and the figures by their names."""
 
@@ -758,7 +762,7 @@ def changes_of(variants: Variants, runs: SeededRuns[str, Figure]) -> dict[str, d
 
 def compared_trainings(
     table: Table, paper: str, material: Workspace, settings: StudySettings, progress: Progress
-) -> Findings:
+) -> AuditResult:
     """Make a table of trainings: train and measure each row, and compare it with the row it names, seed by seed."""
     _, test = material.learning()
     main, variants = table.main or table.metrics[0], table.variants(material, settings)
@@ -778,7 +782,7 @@ def compared_trainings(
     changes = changes_of(variants, runs)
     lead = table.lead or furthest({name: own[main] for name, own in changes.items()})
     picked = () if table.lead else paragraphs("shared", "The largest change")
-    means: Iterable[dict[str, Cell | Interval]] = (
+    means: Iterable[Cells] = (
         {
             "training": name,
             "clip encodings": cost,
@@ -787,7 +791,7 @@ def compared_trainings(
         }
         for name, cost in costs.items()
     )
-    return Findings(
+    return finding(
         " ".join(
             f"{name}: {main} {runs.mean(name, main).value:.1f}, {beside(own[main], str(variants[name].against))}; "
             f"each clip is encoded {'once' if costs[name] == 1 else f'{costs[name]} times'}."

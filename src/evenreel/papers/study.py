@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from evenreel.adaptation.settings import AdaptSettings
     from evenreel.papers.workspace import Workspace
     from evenreel.progress import Progress
+    from evenreel.report.result import AuditResult
     from evenreel.training.recipe.recipe import Recipe
     from evenreel.types import Corpus
+
+    MakesStudy = Callable[["Workspace", "StudySettings", Progress], AuditResult]
 
 # words ----------------------------------------------------------------------------------------------------------------
 
@@ -220,9 +223,6 @@ class StudySettings:
             raise UsageError(f"The margin is {self.margin} points; it must be above 0.")
 
 
-SeededSettings = StudySettings
-TrainingSettings = StudySettings
-
 # what it trains -------------------------------------------------------------------------------------------------------
 
 BASELINE = "baseline"
@@ -356,11 +356,11 @@ class Study:
     frozen: str = ""
 
     @property
-    def function(self) -> Callable[[Workspace, StudySettings, Progress], Any]:
-        """Import what makes the study: `engine.Findings` of what it works on, settings and a progress."""
+    def function(self) -> MakesStudy:
+        """Import what makes the study of what it works on, settings and a progress."""
         if isinstance(self.make, Table):
             return partial(resolve_name(f"{PACKAGE}.engine:compared_trainings"), self.make, self.name.partition("/")[0])
-        return cast("Callable[[Workspace, StudySettings, Progress], Any]", resolve_name(f"{PACKAGE}.{self.make}"))
+        return cast("MakesStudy", resolve_name(f"{PACKAGE}.{self.make}"))
 
     @property
     def title(self) -> str:

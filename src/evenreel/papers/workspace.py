@@ -281,21 +281,6 @@ class Workspace(Shown):
         return {**self.others, self.name: test}
 
 
-FeatureInputs = Workspace
-LearningInputs = Workspace
-LengthInputs = Workspace
-LengthRankingInputs = Workspace
-ModelInputs = Workspace
-PairInputs = Workspace
-PictureInputs = Workspace
-RankingInputs = Workspace
-StreamInputs = Workspace
-StudyInputs = Workspace
-TextPictureInputs = Workspace
-TransferInputs = Workspace
-"""What a workspace is called for one kind of study."""
-
-
 def part_of(
     corpus: Corpus, texts: TextFeatures, videos: VideoFeatures, on_screen: ScreenText | None = None
 ) -> CorpusPart:

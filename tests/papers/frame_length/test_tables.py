@@ -292,8 +292,7 @@ def test_captions_move_up_and_down() -> None:
     before, after = _ranked([20, 30, 40, 50, 9], [0, 1, 2, 3]), _ranked([10, 35, 40, 20, 1], [])
     rows = drawn(before, 0)
     assert rows.tolist() == [0, 1, 2, 3]
-    assert compared(before, after, rows) == (4, 2, 1, 1, 40.0, 5.0)
-    assert compared(before, after, rows).share == 25.0
+    assert [*compared(before, after, rows).values()] == [4, 4, 2, 1, 1, 40.0, 5.0, 25.0]
     many = _ranked([20.0] * 100, [*range(100)])
     assert len(drawn(many, 1)) == 60 and drawn(many, 1).tolist() != drawn(many, 2).tolist()
     with pytest.raises(CorpusError, match="No caption is suspected"):

@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 
 from evenreel.encoders.loading import LoadedEncoder
 from evenreel.errors import UsageError
-from evenreel.evaluation import Interval
 from evenreel.matchers.adapter import Adapted
 from evenreel.matchers.batches import VideoBatch, pretrained_mean_of, to_device, video_batch
 from evenreel.matchers.bima.matcher import Bima
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
-from evenreel.papers.engine import Findings
+from evenreel.papers.engine import Cells, finding
 from evenreel.papers.shown import (
     GAP,
     TITLE_LETTERS,
@@ -47,7 +46,7 @@ from evenreel.papers.study import StudySettings, paragraph, paragraphs
 from evenreel.papers.workspace import CorpusPart, Looking, Model, Workspace, texts_of
 from evenreel.progress import Progress
 from evenreel.report.figures import COLOURS, axes, faded, name_label, panels, plain
-from evenreel.report.result import AuditFigure, AuditTable, Cell
+from evenreel.report.result import AuditFigure, AuditResult, AuditTable
 from evenreel.similarity.tiles import device_of, evaluating
 from evenreel.types import FloatArray, Pixels, ScoreBlocks, VideoFeatures
 
@@ -63,13 +62,13 @@ SCORE = "how well the caption fits each patch"
 # the study ------------------------------------------------------------------------------------------------------------
 
 
-def maps(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
+def maps(material: Workspace, settings: StudySettings, progress: Progress) -> AuditResult:
     """Make figures 1 and 6 of BiMa: heat on frames for captions, and the attention of frames to scene elements."""
     models, looking = alike(material.encoders()), material.pictures()
     rankings = {model.name: model.part.scores(model.matcher) for model in models}
     views = _views(models, rankings, settings)
     ranks: dict[str, list[int]] = {model.name: [] for model in models}
-    rows: list[dict[str, Cell | Interval]] = []
+    rows: list[Cells] = []
     figures: list[AuditFigure] = []
     for caption, clip in views:
         for model in models:
@@ -95,7 +94,7 @@ def maps(material: Workspace, settings: StudySettings, progress: Progress) -> Fi
             progress(len(rows) / (len(views) * len(models)))
     picked = not settings.queries and not settings.clips and len(models) > 1
     told, effect = shares_first(ranks)
-    return Findings(
+    return finding(
         told,
         effect,
         (AuditTable.of("What is shown", rows),),

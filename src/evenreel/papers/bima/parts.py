@@ -31,7 +31,7 @@ from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import encode_texts
 from evenreel.papers.bima.tables import CLIP4CLIP, MAIN, RECALLS, T2V, WHOLE, compared_with_others, only_bima
 from evenreel.papers.engine import (
-    Findings,
+    Cells,
     SeededRuns,
     TrainingOutcome,
     beside,
@@ -42,6 +42,7 @@ from evenreel.papers.engine import (
     few_seeds,
     figure_table,
     figures_of,
+    finding,
     means_table,
     measured_trainings,
     shown,
@@ -52,7 +53,7 @@ from evenreel.papers.study import BASELINE, StudySettings, paragraph, paragraphs
 from evenreel.papers.workspace import Workspace, with_streams
 from evenreel.progress import Progress
 from evenreel.report.figures import Panel, deltas_by_group, share_sweep, vector_map
-from evenreel.report.result import AuditFigure, AuditTable, Cell
+from evenreel.report.result import AuditFigure, AuditResult, AuditTable, Cell
 from evenreel.types import TextFeatures
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ Place = tuple[str, str]
 """The corpus that is searched, and the metric."""
 
 
-def on_other_corpora(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
+def on_other_corpora(material: Workspace, settings: StudySettings, progress: Progress) -> AuditResult:
     """Make table 3 of BiMa: train each system on one corpus, and measure it on others and on its own."""
     streams = settings.recipe.data.streams
     taken = {name: with_streams(part, material.streams, streams) for name, part in material.searched().items()}
@@ -86,7 +87,7 @@ def on_other_corpora(material: Workspace, settings: StudySettings, progress: Pro
     changes, own = changes_of(kinds, runs), material.name
     pairs = list(zip(runs.rows[BASELINE], runs.rows[WHOLE], strict=True))
     gained = [[after[name, MAIN] - before[name, MAIN] for before, after in pairs] for name in material.others]
-    means: list[dict[str, Cell | Interval]] = []
+    means: list[Cells] = []
     every: list[tuple[dict[str, Cell], dict[str, Interval]]] = []
     moved: list[tuple[dict[str, Cell], dict[str, Interval]]] = []
     for name, part in parts.items():
@@ -105,7 +106,7 @@ def on_other_corpora(material: Workspace, settings: StudySettings, progress: Pro
         for name in parts
     )
     bars = {row: {name: figures[name, MAIN] for name in parts} for row, figures in changes.items()}
-    return Findings(
+    return finding(
         f"Learned from {own}: {'; '.join(told)}.",
         effect_of(
             over_seeds([float(one) for one in np.mean(gained, axis=0)], settings.audit.confidence),
@@ -153,7 +154,7 @@ ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """Shares of the bias that are added to the content."""
 
 
-def by_parts(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
+def by_parts(material: Workspace, settings: StudySettings, progress: Progress) -> AuditResult:
     """Make table 5 of BiMa: recall by the content and by the bias of captions, of the same training."""
     clips = len(material.learning()[1].videos.ids)
     runs = _read(TABLE_5, material, settings, progress)
@@ -161,7 +162,7 @@ def by_parts(material: Workspace, settings: StudySettings, progress: Progress) -
     chance = dict(zip(T2V, [*ranks, sum(ranks)], strict=True))
     found = {name: runs.mean(name, MAIN).value for name in (CONTENT, MEAN)}
     above = over_seeds([run[MAIN] - chance[MAIN] for run in runs.rows[MEAN]], settings.audit.confidence)
-    return Findings(
+    return finding(
         f"By content the caption's clip comes first for {found[CONTENT]:.1f} % of the captions, by bias for "
         f"{found[MEAN]:.1f} %, by chance for {chance[MAIN]:.1f} %; bias is {shown(above)} points above chance.",
         effect_of(above, f"{MAIN} by the mean of the bias, less chance, points"),
@@ -175,7 +176,7 @@ def by_parts(material: Workspace, settings: StudySettings, progress: Progress) -
     )
 
 
-def with_bias(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
+def with_bias(material: Workspace, settings: StudySettings, progress: Progress) -> AuditResult:
     """Make figure 4 of BiMa: recall by the content of captions with a growing share of their bias."""
     material.learning()  # refuses what lacks a split, before the recipe is looked at
     readings = {
@@ -184,7 +185,7 @@ def with_bias(material: Workspace, settings: StudySettings, progress: Progress) 
     runs = _read(readings, material, settings, progress)
     what = next(iter(FIGURE_4))
     change = runs.changes(_named(0.0, what), _named(1.0, what))[MAIN]
-    return Findings(
+    return finding(
         f"With all of the bias added, {MAIN} changes by {shown(change)} points.",
         effect_of(change, f"Change of {MAIN} with the mean of the bias added (alpha 1), points"),
         (_table(runs, {}, settings),),
@@ -245,7 +246,6 @@ _SHARED = "variance of the bias that is predicted from the content, %"
 _SILHOUETTE = "silhouette"
 _ENDS = {_SHARED: (-np.inf, 100.0), _SILHOUETTE: (-1.0, 1.0)}
 """What predicts worse than the mean has a share of variance below 0."""
-_DRAWN = "Of the first training."
 
 
 class Told(NamedTuple):
@@ -256,22 +256,15 @@ class Told(NamedTuple):
 
 
 class TextParts(NamedTuple):
-    """Content and bias of n captions of a test split by one trained matcher, with figures of how far they are apart.
+    """Content and bias of n captions of a test split by one trained matcher, with figures of how far they are apart."""
 
-    Attributes:
-        vectors: (n, D) of each part.
-        caption_ids: the captions.
-        figures: figures of the study's tables, by the names they have there.
-        chance: how often chance names the right group of a column of the captions, in percent.
-    """
-
-    vectors: Mapping[str, NDArray[np.float64]]
+    vectors: Mapping[str, NDArray[np.float64]]  # (n, D) of each part
     caption_ids: Sequence[str]
-    figures: Mapping[str, float]
-    chance: Mapping[str, float]
+    figures: Mapping[str, float]  # by the names they have in tables
+    chance: Mapping[str, float]  # how often chance names the right group of a column of the captions, in percent
 
 
-def projected_parts(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
+def projected_parts(material: Workspace, settings: StudySettings, progress: Progress) -> AuditResult:
     """Make figure 5 of BiMa: content and bias of up to 1,000 captions of the test split, in a plane and in figures."""
     _, test = material.learning()
     kinds = only_bima(material, settings)
@@ -287,18 +280,32 @@ def projected_parts(material: Workspace, settings: StudySettings, progress: Prog
         return {one.row: found[-1].figures}
 
     runs = measured_trainings(kinds, material, settings, progress, measure, _ENDS)
-    figures = runs.means(WHOLE)
+    figures, first = runs.means(WHOLE), found[0]
     shared, told = figures[_SHARED], figures[_TOLD]
-    return Findings(
+    groups: list[Cells] = [
+        {
+            "column of the captions": column, "told from": side, "right, %": figures[f"{column} from {side}"],
+            "chance, %": chance,
+        }
+        for column, chance in first.chance.items()
+        for side in first.vectors
+    ]  # fmt: skip
+    return finding(
         f"A linear classifier tells content from bias for {told.value:.1f} % of the captions (chance 50 %). Of the "
         f"bias's variance {shown(shared)} % is predicted from the content of the same captions: where that is not 0, "
         "the two are not apart.",
         effect_of(shared, "Variance of the bias that is predicted from the content, %"),
         (
             figure_table("Whether content and bias lie apart", [({}, dict(list(figures.items())[:4]))], "mean"),
-            *_group_tables(figures, found[0]),
+            *([AuditTable.of("What each part says of the captions", groups)] if groups else ()),
         ),
-        (AuditFigure("Content and bias of captions, t-SNE", partial(_drawn, found[0], settings.audit.seed), _DRAWN),),
+        (
+            AuditFigure(
+                "Content and bias of captions, t-SNE",
+                partial(_drawn, first, settings.audit.seed),
+                "Of the first training.",
+            ),
+        ),
         (*few_seeds(settings), *runs.notices),
         (paragraph("bima", "Content and bias apart"), training_told(settings.recipe, material)),
     )
@@ -333,13 +340,7 @@ def parts_of(outcome: TrainingOutcome, seed: int) -> TextParts:
 
 
 def whole_captions(matcher: Matcher, texts: TextFeatures, reading: Reading) -> NDArray[np.float64]:
-    """Return one unit vector for each caption, (Q, D): its sentence, read as content or as bias.
-
-    Args:
-        matcher: a `Bima`, perhaps in an adapter.
-        texts: features of Q captions.
-        reading: which vectors stand for a caption: those of its content or those of its bias.
-    """
+    """Return one unit vector for each caption, (Q, D): its sentence, read as content or as bias by a `Bima`."""
     sentences = replace(texts, words=texts.sentence[:, None], word_mask=np.ones((len(texts.ids), 1), np.bool_))
     with captions_read(module(matcher), reading):
         words = encode_texts(matcher, sentences).state
@@ -347,12 +348,9 @@ def whole_captions(matcher: Matcher, texts: TextFeatures, reading: Reading) -> N
 
 
 def told_apart(vectors: NDArray[np.float64], groups: NDArray[np.object_], clips: NDArray[np.object_]) -> Told:
-    """Measure how often a linear classifier names the group of vectors of clips that it was not trained on.
+    """Measure how often a linear classifier names the group of vectors (n, D) of clips that it was not trained on.
 
-    Args:
-        vectors: (n, D).
-        groups: n names.
-        clips: n ids; those of one clip are taught or asked, never both.
+    `clips` are n ids; the vectors of one clip are taught or asked, never both.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GroupKFold, cross_val_score
@@ -368,12 +366,9 @@ def told_apart(vectors: NDArray[np.float64], groups: NDArray[np.object_], clips:
 
 
 def predicted(known: NDArray[np.float64], asked: NDArray[np.float64], clips: NDArray[np.object_]) -> float:
-    """Measure which share of the variance of vectors a ridge regression predicts from others.
+    """Measure which share of the variance of vectors (n, D) a ridge regression predicts from others, `known`.
 
-    Args:
-        known: (n, D) vectors that it predicts from.
-        asked: (n, D) vectors that it predicts.
-        clips: n ids of clips; the vectors of one clip are taught or asked, never both.
+    `clips` are n ids; the vectors of one clip are taught or asked, never both.
     """
     from sklearn.linear_model import RidgeCV
     from sklearn.model_selection import GroupKFold, cross_val_predict
@@ -388,7 +383,14 @@ def predicted(known: NDArray[np.float64], asked: NDArray[np.float64], clips: NDA
 
 def _columns(table: pl.DataFrame) -> list[str]:
     """Columns of the user's own that divide the captions in a few groups, two of which are in what each fold learns."""
+    from sklearn.model_selection import GroupKFold
+
     clips = table["clip_id"].to_numpy()
+
+    def in_every_fold(groups: NDArray[np.object_]) -> bool:
+        folds = GroupKFold(FOLDS).split(groups, groups=clips)
+        return all(len(set(groups[taught])) > 1 for taught, _ in folds)
+
     return [
         name
         for name in table.columns
@@ -396,30 +398,8 @@ def _columns(table: pl.DataFrame) -> list[str]:
         and table.schema[name] == pl.String
         and not table[name].null_count()
         and 2 <= table[name].n_unique() <= MOST_GROUPS
-        and _in_every_fold(table[name].to_numpy(), clips)
+        and in_every_fold(table[name].to_numpy())
     ]
-
-
-def _in_every_fold(groups: NDArray[np.object_], clips: NDArray[np.object_]) -> bool:
-    from sklearn.model_selection import GroupKFold
-
-    folds = GroupKFold(FOLDS).split(groups, groups=clips)
-    return all(len(set(groups[taught])) > 1 for taught, _ in folds)
-
-
-def _group_tables(figures: Mapping[str, Interval], first: TextParts) -> tuple[AuditTable, ...]:
-    """What each part says of the columns of the captions; nothing where there are none."""
-    rows: list[dict[str, Cell | Interval]] = [
-        {
-            "column of the captions": column,
-            "told from": side,
-            "right, %": figures[f"{column} from {side}"],
-            "chance, %": chance,
-        }
-        for column, chance in first.chance.items()
-        for side in first.vectors
-    ]
-    return (AuditTable.of("What each part says of the captions", rows),) if rows else ()
 
 
 def _drawn(parts: TextParts, seed: int) -> go.Figure:

@@ -245,7 +245,7 @@ LENGTH: tuple[Study, ...] = (
     _trained("t2", _table(with_mining(), _GRADED, lead=f"RANP + {BACKDOOR}")),
     _trained("t3", _table(with_mining(BASELINE), (*RANKS, *NDCG), lead=f"{BASELINE} + {BACKDOOR}")),
     _trained("t4", _table(divisions, (*_MEANS, "R@10", "MeanR"), lead="adjusted 2")),
-    _trained("t5", "frame_length.cost:costs", frozen=COUNTS),
+    _trained("t5", "frame_length.figures:costs", frozen=COUNTS),
     _trained("t6", _table(without_streams, _MEANS), frozen=STREAMS),
     _trained("t7", _table(other_matchers, _GRADED), "bases"),
     _trained("t8", "frame_length.figures:remove_one", "action"),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenreel.audits.source.paired import measure_source
 from evenreel.audits.statistics.deltas import MIX_R
 from evenreel.corpus.counterparts import counterparts
 from evenreel.debias.source.contrast import PRESETS
@@ -28,35 +29,27 @@ from evenreel.debias.source.vector import (
 )
 from evenreel.edits.frame_order import reordered
 from evenreel.edits.settings import FrameOrder
-from evenreel.evaluation import Interval
 from evenreel.papers.engine import (
     PREFERENCE,
-    Findings,
+    Cells,
     FineTuned,
     SeededRuns,
     before_training,
+    but_few,
     by_row,
     each_trained,
     effect_of,
     few_pairs,
+    finding,
     shown,
 )
-from evenreel.papers.ghost.figures import (
-    AS_IT_IS,
-    MAIN,
-    METRICS,
-    Figures,
-    SeededFigures,
-    measured,
-    notices_of,
-    paper_table,
-)
+from evenreel.papers.ghost.figures import AS_IT_IS, MAIN, METRICS, Figures, figures_of, paper_table, seeded
 from evenreel.papers.shown import draw_points, project, separation
 from evenreel.papers.study import StudySettings, paragraph, paragraphs
 from evenreel.papers.workspace import CorpusPart, Workspace, one_group
 from evenreel.progress import Progress
 from evenreel.report.figures import deltas_by_group, vector_map
-from evenreel.report.result import AuditFigure, AuditTable, Effect, Row, interval_cells, interval_columns
+from evenreel.report.result import AuditFigure, AuditResult, AuditTable, Effect
 from evenreel.types import ScoreBlocks, VideoFeatures
 
 if TYPE_CHECKING:
@@ -76,53 +69,37 @@ NAMES: Mapping[FrameOrder, str] = {"original": "p", "random": "p-random"}
 """What the difference is called, by the order of the frames that the models see."""
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """The matchers that one seed trained, beside the one that they began as.
-
-    Attributes:
-        original: before training.
-        debiased: trained with the term against the preference.
-        control: trained without it.
-    """
+class Trained(NamedTuple):
+    """The matchers that one seed trained, with the term against the preference and without; and what they began as."""
 
     original: FineTuned
     debiased: FineTuned
     control: FineTuned
 
 
-@dataclass(frozen=True, eq=False)
-class Paired:
-    """A test split with its pairs of real clips and the generated clips that mirror them.
-
-    Attributes:
-        part: test split with features.
-        group: name of the group of generated clips.
-        real: ids of the real clips, one a pair.
-        generated: ids of their mirrors, pair by pair.
-    """
+class Paired(NamedTuple):
+    """A test split with its pairs of real clips and the generated clips of a group that mirror them."""
 
     part: CorpusPart
     group: str
-    real: tuple[str, ...]
-    generated: tuple[str, ...]
+    real: tuple[str, ...]  # ids, one a pair
+    generated: tuple[str, ...]  # ids, pair by pair
 
     def of(self, source: Source) -> tuple[str, ...]:
-        """Return the clip ids of one side, `real` or `generated`."""
         return self.real if source == "real" else self.generated
 
 
-def p_vector(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
+def p_vector(material: Workspace, settings: StudySettings, progress: Progress) -> AuditResult:
     """Make table 7 of Generative Ghost: the p-vector of clips in order, added to real clips."""
     return _study(("original",), material, settings, progress)
 
 
-def p_random(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
+def p_random(material: Workspace, settings: StudySettings, progress: Progress) -> AuditResult:
     """Make table 8 of Generative Ghost: the p-vector of clips with frames in random order, added to real clips."""
     return _study(("random",), material, settings, progress)
 
 
-def p_both(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
+def p_both(material: Workspace, settings: StudySettings, progress: Progress) -> AuditResult:
     """Make figure 4 of Generative Ghost: both p-vectors on one baseline."""
     return _study(("original", "random"), material, settings, progress)
 
@@ -176,47 +153,67 @@ def moves(sets: Mapping[str, EmbeddingTable], kind: str, paired: Paired, form: P
     return p_vectors(sets[ORIGINAL].of(ids).values, sets[kind].of(ids).values, form.normalised)
 
 
-def _study(orders: Sequence[FrameOrder], material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
+def _study(
+    orders: Sequence[FrameOrder], material: Workspace, settings: StudySettings, progress: Progress
+) -> AuditResult:
     paired, confidence = paired_clips(material, settings), settings.audit.confidence
     alone = replace(settings.audit, resamples=0)
-    runs: list[tuple[str, Figures]] = []
+    measured: list[tuple[str, Figures]] = []
     likeness: list[tuple[tuple[str, str, str], dict[str, float]]] = []
     notices: dict[str, None] = {}
+    said: dict[str, None] = {}
     for models in trained_models(material, settings, progress):
         sets = {order: encoded(models, order, settings) for order in orders}
-        runs += [
-            (name, measured(scores, paired.part.corpus, paired.group, alone))
-            for name, scores in _variants(models, paired, sets)
-        ]
+        for name, scores in _variants(models, paired, sets):
+            measures = measure_source(scores, paired.part.corpus, paired.group, alone)
+            measured.append((name, figures_of(measures)))
+            said |= dict.fromkeys(measures.notices)
         likeness += _likenesses(paired, sets)
         notices |= dict.fromkeys(_unmoved(models, paired, sets))
-    found = SeededFigures(by_row(runs), confidence)
-    means, changes = found.means, found.runs.changes_beside(AS_IT_IS)
+    runs, alike = seeded(by_row(measured), confidence), SeededRuns(by_row(likeness), confidence)
+    means, changes = {row: runs.means(row) for row in runs.rows}, runs.changes_beside(AS_IT_IS)
     name = f"{NAMES[orders[0]]}: paper"
     bars = {  # of dot products alone, which the paper has
         row: {metric: figures["normalized", metric] for metric in (*METRICS, MIX_R)}
         for row, figures in changes.items()
         if not row.endswith("cosine")
     }
-    return Findings(
+    moved: Iterable[Cells] = (
+        {"real clips": row, PREFERENCE: own[MAIN], "change": changes[row][MAIN] if row in changes else None}
+        for row, own in means.items()
+    )
+    alike_rows: Iterable[Cells] = (
+        {
+            **dict(zip(("vector", "model", "clips"), key, strict=True)),
+            **{figure: own.value for figure, own in alike.means(key).items()},
+        }
+        for key in alike.rows
+    )
+    result = finding(
         f"Adding {NAMES[orders[0]]} to real clips, as the printed formula has it, changes {PREFERENCE} on "
         f"{paired.group} by {shown(changes[name][MAIN])}; that of the control, which was never debiased, by "
         f"{shown(changes[f'{name}, {CONTROL}'][MAIN])}.",
         effect_of(changes[name][MAIN], f"Change of {PREFERENCE} on {paired.group}: {name}"),
         (
-            _changes_table(means, changes, settings.seeds),
-            _likeness_table(SeededRuns(by_row(likeness), confidence)),
-            paper_table(f"Real clips and {paired.group}", ("real clips",), [((one,), means[one]) for one in means]),
+            AuditTable.of(
+                "The preference with real clips moved",
+                moved,
+                paragraph("ghost", "Intervals over seeds", seeds=settings.seeds),
+            ),
+            AuditTable.of(
+                "How alike the moves of single clips are", alike_rows, paragraph("ghost", "Likeness of moves"), digits=3
+            ),
+            paper_table(f"Real clips and {paired.group}", [({"real clips": row}, own) for row, own in means.items()]),
         ),
         (
             AuditFigure(
                 "Change of Normalized Δ by metric", partial(deltas_by_group, bars, "change of Normalized Δ, points")
             ),
         ),
-        (*notices, *notices_of(means.values())),
+        (*notices, *said),
         paragraphs("ghost", "Measures", "The p-vector"),
-        few=few_pairs(paired.part.corpus, [paired.group]),
     )
+    return but_few(few_pairs(paired.part.corpus, [paired.group]), result)
 
 
 def _variants(
@@ -263,28 +260,6 @@ def _unmoved(models: Trained, paired: Paired, sets: Mapping[FrameOrder, Mapping[
             yield "The models do not see the order of frames, so p-random is p and says nothing of motion."
 
 
-def _changes_table(
-    means: Mapping[str, Figures], changes: Mapping[str, Mapping[tuple[str, str], Interval]], seeds: int
-) -> AuditTable:
-    rows = [(AS_IT_IS, *interval_cells(means[AS_IT_IS][MAIN], None))]
-    rows += [(name, *interval_cells(means[name][MAIN], change[MAIN])) for name, change in changes.items()]
-    columns = ("real clips", *interval_columns(PREFERENCE, "change"))
-    return AuditTable(
-        "The preference with real clips moved",
-        columns,
-        tuple(rows),
-        paragraph("ghost", "Intervals over seeds", seeds=seeds),
-    )
-
-
-def _likeness_table(likeness: SeededRuns[tuple[str, str, str], str]) -> AuditTable:
-    means = {key: likeness.means(key) for key in likeness.rows}
-    rows: tuple[Row, ...] = tuple((*key, *(one.value for one in own.values())) for key, own in means.items())
-    columns = ("vector", "model", "clips", *next(iter(means.values())))
-    note = paragraph("ghost", "Likeness of moves")
-    return AuditTable("How alike the moves of single clips are", columns, rows, note, digits=3)
-
-
 # Figure 5: vectors of clips before and after debiasing, and p, in a plane (Generative Ghost, section 5.2).
 
 MOST_NEIGHBOURS = 10
@@ -303,25 +278,36 @@ COMPARED = (
 """Which sets the table compares; the picture shows the first six."""
 
 
-def projected(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
+def projected(material: Workspace, settings: StudySettings, progress: Progress) -> AuditResult:
     """Make figure 5 of Generative Ghost: vectors of clips before and after debiasing, frames in order or not."""
     paired = paired_clips(material, settings)
     (models,) = trained_models(material, replace(settings, seeds=1), progress)
     sets = {order: vector_sets(encoded(models, order, settings), paired) for order in ORDERS}
-    table = _table(sets)
-    before, after = (_agreement(sets["original"], one, other) for one, other in COMPARED[:2])
-    return Findings(
+    rows: list[dict[str, str | float]] = []
+    for order, words in ORDERS.items():
+        for one, other in COMPARED:
+            both = [sets[order][name] for name in (one, other)]
+            vectors, groups = np.concatenate(both), [one] * len(both[0]) + [other] * len(both[1])
+            found = separation(vectors, groups, min(MOST_NEIGHBOURS, len(vectors) - 1))
+            rows.append(
+                {
+                    "frames": words, "groups": f"{one} and {other}", "own neighbours, %": 100 * found.agreement,
+                    "by chance, %": 100 * found.chance, "silhouette": found.silhouette,
+                }
+            )  # fmt: skip
+    before, after = (float(row["own neighbours, %"]) for row in rows[:2])
+    result = finding(
         f"Of the nearest neighbours of a clip's vector, {before:.0f} % are of its own source before debiasing and "
         f"{after:.0f} % after it (real clips and {paired.group}).",
         Effect("Neighbours of the own source after debiasing less before, points", after - before),
-        (table,),
-        tuple(
+        (AuditTable.of("Whether groups of vectors lie apart in the full space", rows),),
+        [
             AuditFigure(f"t-SNE, {words}", partial(_drawn, sets[order], paired, settings.audit.seed))
             for order, words in ORDERS.items()
-        ),
+        ],
         method=paragraphs("ghost", "Pictures of vectors"),
-        few=few_pairs(paired.part.corpus, [paired.group]),
     )
+    return but_few(few_pairs(paired.part.corpus, [paired.group]), result)
 
 
 def vector_sets(vectors: Mapping[str, EmbeddingTable], paired: Paired) -> dict[str, NDArray[np.float64]]:
@@ -331,26 +317,6 @@ def vector_sets(vectors: Mapping[str, EmbeddingTable], paired: Paired) -> dict[s
         found |= {f"{letter} {side}": vectors[kind].of(paired.of(side)).values.astype(np.float64) for side in SIDES}
     found |= {f"p {side}": moves(vectors, DEBIASED, paired, PVector(side)) for side in SIDES}
     return found | {f"p of control, {side}": moves(vectors, CONTROL, paired, PVector(side)) for side in SIDES}
-
-
-def _table(sets: Mapping[FrameOrder, Sets]) -> AuditTable:
-    rows = []
-    for order, words in ORDERS.items():
-        for one, other in COMPARED:
-            vectors, groups = _both(sets[order], one, other)
-            found = separation(vectors, groups, min(MOST_NEIGHBOURS, len(vectors) - 1))
-            rows.append((words, f"{one} and {other}", 100 * found.agreement, 100 * found.chance, found.silhouette))
-    columns = ("frames", "groups", "own neighbours, %", "by chance, %", "silhouette")
-    return AuditTable("Whether groups of vectors lie apart in the full space", columns, tuple(rows))
-
-
-def _agreement(sets: Sets, one: str, other: str) -> float:
-    vectors, groups = _both(sets, one, other)
-    return 100 * separation(vectors, groups, min(MOST_NEIGHBOURS, len(vectors) - 1)).agreement
-
-
-def _both(sets: Sets, one: str, other: str) -> tuple[NDArray[np.float64], list[str]]:
-    return np.concatenate([sets[one], sets[other]]), [one] * len(sets[one]) + [other] * len(sets[other])
 
 
 def _drawn(sets: Sets, paired: Paired, seed: int) -> go.Figure:
