@@ -33,7 +33,7 @@ ORDER, GROUP = ("stage", "frames"), (*TRAINS, "group")
 
 
 def _ghost(name: str, make: str, needs: Needs, *options: str) -> Study:
-    return Study(f"ghost/{name}", f"ghost.{make}", needs, options, mirrors=True)
+    return Study(f"ghost/{name}", f"ghost.figures:{make}", needs, options, mirrors=True)
 
 
 def _titan(name: str, make: str, protocol: str = "online", option: str = "seeds") -> Study:
@@ -41,19 +41,19 @@ def _titan(name: str, make: str, protocol: str = "online", option: str = "seeds"
 
 
 GHOST: tuple[Study, ...] = (
-    _ghost("t1", "figures:benchmark", FILES),
-    _ghost("f2", "figures:similarity", PAIRS),
-    _ghost("t2", "figures:from_text", RANKINGS),
-    _ghost("t3", "figures:from_pictures", RANKINGS),
-    _ghost("f3", "figures:training_share", TRAINING, *GROUP, "shares"),
-    _ghost("gallery", "figures:gallery_share", RANKINGS, "seeds"),
-    _ghost("t4", "figures:frame_order", MODELS, *ORDER),
-    _ghost("t5", "figures:one_frame", MODELS),
-    _ghost("t6", "figures:debiased_training", TRAINING, *GROUP),
-    _ghost("t7", "p_vector:p_vector", TRAINING, *ORDER, *GROUP),
-    _ghost("t8", "p_vector:p_random", TRAINING, *ORDER, *GROUP),
-    _ghost("f4", "p_vector:p_both", TRAINING, *ORDER, *GROUP),
-    _ghost("f5", "p_vector:projected", TRAINING, *ORDER, *GROUP),
+    _ghost("t1", "benchmark", FILES),
+    _ghost("f2", "similarity", PAIRS),
+    _ghost("t2", "from_text", RANKINGS),
+    _ghost("t3", "from_pictures", RANKINGS),
+    _ghost("f3", "training_share", TRAINING, *GROUP, "shares"),
+    _ghost("gallery", "gallery_share", RANKINGS, "seeds"),
+    _ghost("t4", "frame_order", MODELS, *ORDER),
+    _ghost("t5", "one_frame", MODELS),
+    _ghost("t6", "debiased_training", TRAINING, *GROUP),
+    _ghost("t7", "p_vector", TRAINING, *ORDER, *GROUP),
+    _ghost("t8", "p_random", TRAINING, *ORDER, *GROUP),
+    _ghost("f4", "p_both", TRAINING, *ORDER, *GROUP),
+    _ghost("f5", "projected", TRAINING, *ORDER, *GROUP),
 )
 TITAN: tuple[Study, ...] = (
     _titan("t1", "T1"),

@@ -244,7 +244,7 @@ def test_one_class_is_shortened_at_either_end(quick: StudySettings) -> None:
     assert chosen == picked_class(train, test, "0,0") == picked_class(train, test, None)
     own = train.clips.filter((pl.col("verb_classes").list.first() == 0) & (pl.col("noun_classes").list.first() == 0))
     lengths = own["frame_count"].to_numpy()
-    near = replace(chosen, test_mean=float(np.sort(lengths)[4:].mean()))
+    near = chosen._replace(test_mean=float(np.sort(lengths)[4:].mean()))
     assert chosen.towards == "shortest" and chosen.train_mean == lengths.mean()
     ends: list[tuple[End, Any]] = [("shortest", np.sort(lengths)[4:]), ("longest", np.sort(lengths)[:-4])]
     for end, kept in ends:
