@@ -496,7 +496,9 @@ def debiased_training(material: Workspace, settings: StudySettings, progress: Pr
         if group == groups[0] and kind != BEFORE
     )
     rows = [({"generated clips": group, "training": kind}, own) for (group, kind), own in means.items()]
-    moved = ({"generated clips": group, "training": name, "change": own} for (group, name), own in changes.items())
+    moved: Iterable[Cells] = (
+        {"generated clips": group, "training": name, "change": own} for (group, name), own in changes.items()
+    )
     result = finding(
         " ".join(told),
         effect_of(changes[lead], f"Change of {PREFERENCE} on {lead[0]}: {lead[1]} less {PLAIN}"),

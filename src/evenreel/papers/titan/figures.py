@@ -716,8 +716,8 @@ class Labelled:
 
     def gain(self, audit: AuditSettings) -> Interval:
         """Return by how many percent of the captions more labels are right with the correction."""
-        gained: NDArray[np.float64] = 100.0 * (self.right(self.after) * 1.0 - self.right(self.before))
-        return mean_interval(gained, self.target.groups[self.rows], audit)
+        gained = 100.0 * (self.right(self.after) * 1.0 - self.right(self.before))
+        return mean_interval(gained.astype(np.float64), self.target.groups[self.rows], audit)
 
 
 def corrected_phrases(material: Workspace, settings: StudySettings, progress: Progress) -> AuditResult:
