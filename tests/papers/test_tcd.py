@@ -25,8 +25,8 @@ from evenreel.matchers.tcd.settings import PRINTED
 from evenreel.papers import STUDIES, ClipText, CorpusPart, Model, ScreenText, StudySettings, Workspace, run_study
 from evenreel.papers.engine import BOTH, ends_of, figures_of
 from evenreel.papers.study import Table, Variants, named
-from evenreel.papers.tcd import reading
-from evenreel.papers.tcd.reading import token_counts
+from evenreel.papers.tcd import figures as tcd_figures
+from evenreel.papers.tcd.figures import token_counts
 from evenreel.papers.tcd.tables import BASES, with_windows
 from evenreel.papers.workspace import Looking
 from evenreel.report.page import audit_page, render
@@ -367,8 +367,8 @@ def test_what_reading_costs(material: Workspace, settings: StudySettings, monkey
         return encode(matcher, given)
 
     for name in ("encode_texts", "encode_videos"):
-        monkeypatch.setattr(reading, name, partial(noted, encode=getattr(reading, name)))
-    monkeypatch.setattr(reading, "_PAIRS", 7)
+        monkeypatch.setattr(tcd_figures, name, partial(noted, encode=getattr(tcd_figures, name)))
+    monkeypatch.setattr(tcd_figures, "_PAIRS", 7)
     found = run_study("tcd/t8", material, settings)
     assert set(encoded) == {7}  # no more than what is timed
     costs: dict[Any, Any] = {row[0]: row[1:] for row in found.tables[0].rows}

@@ -171,7 +171,7 @@ def test_a_mean_of_frames_has_one_p(
 def test_vectors_in_a_plane(
     material: Workspace, settings: StudySettings, moved: AuditResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenreel.papers.ghost.figures.project", lambda vectors: vectors[:, :2])  # t-SNE takes seconds
+    monkeypatch.setattr("evenreel.papers.shown.project", lambda vectors: vectors[:, :2])  # t-SNE takes seconds
     found = run_study("ghost/f5", material, settings)
     rows = found.tables[0].rows
     assert len(rows) == 10 and all(0 <= row[3] <= 100 for row in rows)  # type: ignore[operator]

@@ -426,6 +426,7 @@ def each_trained(
 
 
 def begins_ready(recipe: Recipe, material: Workspace) -> bool:
+    """Whether a matcher ranks before it is trained."""
     return material.start is not None or recipe.matcher.name in STARTS_READY
 
 
@@ -804,14 +805,14 @@ def compared_trainings(
                 means,
                 "Means over seeds. As many galleries are kept as a clip is encoded times.",
             ),
-            changes_table(
+            *seeded_tables(
                 (
                     ({"training": name, "less": variants[name].against, "clip encodings": costs[name]}, figures)
                     for name, figures in changes.items()
                 ),
+                (({"training": name}, runs.means(name)) for name in runs.rows),
                 settings,
             ),
-            means_table((({"training": name}, runs.means(name)) for name in runs.rows), settings),
         ),
         (
             *(AuditFigure(name, partial(_sweep, runs, table, name)) for name in table.sweeps),
@@ -827,18 +828,13 @@ def compared_trainings(
     )
 
 
-def changes_table(rows: FigureRows, settings: StudySettings) -> AuditTable:
-    """Make a table of how each figure changes from one training to another, with intervals over seeds."""
-    return figure_table("What each changes, seed by seed", rows, "change", _seeds_note(settings))
-
-
-def means_table(rows: FigureRows, settings: StudySettings) -> AuditTable:
-    """Make a table of the mean of each figure of each training, with its interval over seeds."""
-    return figure_table("Every figure with its interval", rows, "mean", _seeds_note(settings))
-
-
-def _seeds_note(settings: StudySettings) -> str:
-    return paragraph("shared", "Intervals over seeds", seeds=settings.seeds)
+def seeded_tables(changes: FigureRows, means: FigureRows, settings: StudySettings) -> tuple[AuditTable, AuditTable]:
+    """Make tables of how each figure changes from one training to another, and of their means, with intervals."""
+    note = paragraph("shared", "Intervals over seeds", seeds=settings.seeds)
+    return (
+        figure_table("What each changes, seed by seed", changes, "change", note),
+        figure_table("Every figure with its interval", means, "mean", note),
+    )
 
 
 def _sweep(runs: SeededRuns[str, str], table: Table, name: str) -> go.Figure:

@@ -186,13 +186,7 @@ def _least(loss: Interval) -> float:
 
 
 def told(stage: Stage, depths: Depths, margin: float) -> str:
-    """Say in two sentences how long a shortlist has to be.
-
-    Args:
-        stage: the matcher, and the cheap score that chooses shortlists.
-        depths: what was measured, by the length of the shortlist.
-        margin: points of R@1 that a shortlist may lose.
-    """
+    """Say in two sentences how long a shortlist has to be that loses less than `margin` points of R@1."""
     gallery, chosen = max(depths), smallest(depths, margin)
     whole, alone = (depths[length].figures["R@1"].value for length in (gallery, 0))
     there = depths[chosen]

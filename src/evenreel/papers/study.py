@@ -331,28 +331,20 @@ def from_the_start(recipe: Recipe, material: Workspace) -> Recipe:
 
 @dataclass(frozen=True)
 class Study:
-    """One table or figure of a paper; what it is called stands in `papers/words`.
+    """One table or figure of a paper; what it is called stands in `papers/words`."""
 
-    Attributes:
-        name: name of the study, such as `ghost/t1`.
-        make: a table of trainings, or `module:name` of the function that makes the study, below `evenreel.papers`.
-        needs: what it reads from disk.
-        options: fields of `StudySettings` that it looks at, beside `audit`.
-        mirrors: whether it is about generated clips that mirror real ones.
-        recipe: recipe of a study that trains, where the user names none, a file of `evenreel.papers`; of a study that
-            adapts, settings of test-time training by their name.
-        selects: whether weights may be selected on a split (`data.validation` of the recipe).
-        frozen: what it does that takes features computed once, in words for a refusal, such as `COUNTS`; empty
-            for a study whose recipe may train towers.
-    """
-
-    name: str
+    name: str  # name of the study, such as `ghost/t1`
+    # a table of trainings, or `module:name` of the function that makes the study, below `evenreel.papers`
     make: str | Table
-    needs: Needs
-    options: tuple[str, ...] = ()
-    mirrors: bool = False
+    needs: Needs  # what it reads from disk
+    options: tuple[str, ...] = ()  # fields of `StudySettings` that it looks at, beside `audit`
+    mirrors: bool = False  # whether it is about generated clips that mirror real ones
+    # recipe of a study that trains, where the user names none, a file of `evenreel.papers`; of a study that adapts,
+    # settings of test-time training by their name
     recipe: str = "ghost/adapter.yaml"
-    selects: bool = False
+    selects: bool = False  # whether weights may be selected on a split (`data.validation` of the recipe)
+    # what it does that takes features computed once, in words for a refusal, such as `COUNTS`; empty for a study
+    # whose recipe may train towers
     frozen: str = ""
 
     @property

@@ -170,14 +170,10 @@ class Model(Shown):
 
 @dataclass(frozen=True, eq=False)
 class Looking(Shown):
-    """Encoder of a model's features, and a reader of clips' frames, for studies that show what a model sees.
+    """Encoder of a model's features, and a reader of clips' frames, for studies that show what a model sees."""
 
-    Attributes:
-        encoder: encoder of the features; its towers say what patches of a frame show.
-        frames: reads the frames of a clip by its id, at some times of its features, (H, W, 3) uint8 each.
-    """
-
-    encoder: LoadedEncoder
+    encoder: LoadedEncoder  # encoder of the features; its towers say what patches of a frame show
+    # reads the frames of a clip by its id, at some times of its features, (H, W, 3) uint8 each
     frames: Callable[[str, Sequence[float]], list[Pixels]]
 
 

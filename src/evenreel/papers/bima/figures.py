@@ -39,15 +39,14 @@ from evenreel.papers.engine import (
     TrainingOutcome,
     beside,
     changes_of,
-    changes_table,
     effect_of,
     ends_of,
     few_seeds,
     figure_table,
     figures_of,
     finding,
-    means_table,
     measured_trainings,
+    seeded_tables,
     shown,
     training_told,
 )
@@ -62,10 +61,10 @@ from evenreel.papers.shown import (
     aspect_of,
     axes_of,
     chosen,
+    cloud,
     draw_points,
     jpeg,
     middles,
-    project,
     separation,
     shares_first,
     shown_notices,
@@ -83,7 +82,6 @@ from evenreel.report.figures import (
     panels,
     plain,
     share_sweep,
-    vector_map,
 )
 from evenreel.report.result import AuditFigure, AuditResult, AuditTable, Cell
 from evenreel.similarity.tiles import device_of, evaluating
@@ -148,8 +146,7 @@ def on_other_corpora(material: Workspace, settings: StudySettings, progress: Pro
         ),
         (
             AuditTable.of("What is found where", means, "Means over seeds."),
-            changes_table(moved, settings),
-            means_table(every, settings),
+            *seeded_tables(moved, every, settings),
             AuditTable.of(
                 "What is searched",
                 (
@@ -324,6 +321,7 @@ def projected_parts(material: Workspace, settings: StudySettings, progress: Prog
         for column, chance in first.chance.items()
         for side in first.vectors
     ]  # fmt: skip
+    drawn = partial(cloud, first.vectors, dict.fromkeys(first.vectors, first.caption_ids), settings.audit.seed)
     return finding(
         f"A linear classifier tells content from bias for {told.value:.1f} % of the captions (chance 50 %). Of the "
         f"bias's variance {shown(shared)} % is predicted from the content of the same captions: where that is not 0, "
@@ -333,13 +331,7 @@ def projected_parts(material: Workspace, settings: StudySettings, progress: Prog
             figure_table("Whether content and bias lie apart", [({}, dict(list(figures.items())[:4]))], "mean"),
             *([AuditTable.of("What each part says of the captions", groups)] if groups else ()),
         ),
-        (
-            AuditFigure(
-                "Content and bias of captions, t-SNE",
-                partial(_drawn, first, settings.audit.seed),
-                "Of the first training.",
-            ),
-        ),
+        (AuditFigure("Content and bias of captions, t-SNE", drawn, "Of the first training."),),
         (*few_seeds(settings), *runs.notices),
         (paragraph("bima", "Content and bias apart"), training_told(settings.recipe, material)),
     )
@@ -436,12 +428,6 @@ def _columns(table: pl.DataFrame) -> list[str]:
     ]
 
 
-def _drawn(parts: TextParts, seed: int) -> go.Figure:
-    points = project(np.concatenate([*parts.vectors.values()]))
-    groups = [side for side in parts.vectors for _ in parts.caption_ids]
-    return vector_map(points, groups, [*parts.caption_ids] * len(parts.vectors), seed)[0]
-
-
 # what clips look like to a model, and the elements that it attends to: figures 1 and 6 --------------------------------
 #
 # The paper does not say what its heat is of. Here there are two kinds, with patches as the towers of the features see
@@ -531,45 +517,29 @@ class SelectedElement(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """How much each frame of a clip attends to the scene elements of the clip.
+    """How much each frame of a clip attends to the scene elements of the clip."""
 
-    Attributes:
-        elements: E of them, the most attended first.
-        times_s: (T,) times of the frames in the clip.
-        weights: (T, E) share of each frame's attention, 0 to 1.
-    """
-
-    elements: tuple[SelectedElement, ...]
-    times_s: NDArray[np.float64]
-    weights: FloatArray
+    elements: tuple[SelectedElement, ...]  # E of them, the most attended first
+    times_s: NDArray[np.float64]  # (T,) times of the frames in the clip
+    weights: FloatArray  # (T, E) share of each frame's attention, 0 to 1
 
 
 @dataclass(frozen=True, eq=False)
 class ElementLook:
-    """What a model sees of a clip beside a caption: frames, their heat and the scene elements they attend to.
+    """What a model sees of a clip beside a caption: frames, their heat and the scene elements they attend to."""
 
-    Attributes:
-        pictures: n frames, the part that the towers see, (h, w, 3) of one size.
-        times_s: times of these frames in the clip.
-        heats: heat of the caption's score first, then of scene elements.
-        attention: attention of all frames to the clip's scene elements; None for a model that has no such attention.
-    """
-
-    pictures: tuple[Pixels, ...]
-    times_s: tuple[float, ...]
-    heats: tuple[Heat, ...]
+    pictures: tuple[Pixels, ...]  # n frames, the part that the towers see, (h, w, 3) of one size
+    times_s: tuple[float, ...]  # times of these frames in the clip
+    heats: tuple[Heat, ...]  # heat of the caption's score first, then of scene elements
+    # attention of all frames to the clip's scene elements; None for a model that has no such attention
     attention: Attention | None
 
 
 def look(model: Model, row: int, column: int, looking: Looking) -> ElementLook:
-    """Compute what a model sees of one clip beside one caption: heat of the caption's score, and of scene elements.
+    """Compute what a model sees of one clip beside one caption, by their places: heat of the caption's score, and more.
 
-    Args:
-        model: model with features of the captions and clips. Any matcher has the heat of its score; scene elements and
-            attention to them come of the matcher `bima` alone, an adapted one included.
-        row: index of the caption in the model's features.
-        column: index of the clip in the model's features.
-        looking: reader of the clips' frames, and the towers that the features were made with.
+    Any matcher has the heat of its score; scene elements and attention to them come of the matcher `bima` alone, an
+    adapted one included.
     """
     videos = model.part.videos
     video = to_device(video_batch(videos, slice(column, column + 1)), device_of(model.matcher))
@@ -591,13 +561,7 @@ def look(model: Model, row: int, column: int, looking: Looking) -> ElementLook:
 
 
 def patches_as_clips(patches: FloatArray, part: CorpusPart, column: int) -> VideoFeatures:
-    """Turn each patch of a clip's frames into a clip of one frame, with all else that its clip has.
-
-    Args:
-        patches: (n, rows, columns, D) vectors of the patches of n frames.
-        part: features of the clips, of which this is one.
-        column: place of the clip among them.
-    """
+    """Turn patches (n, rows, columns, D) of a clip into clips of one frame, with all else that the clip has."""
     videos, count = part.videos, patches[..., 0].size
     mean = pretrained_mean_of(video_batch(videos, slice(column, column + 1))).numpy()
     return VideoFeatures(
@@ -611,12 +575,9 @@ def patches_as_clips(patches: FloatArray, part: CorpusPart, column: int) -> Vide
 
 
 def attention_of(matcher: Matcher, video: VideoBatch, times_s: NDArray[np.float64]) -> Attention | None:
-    """Return what the frames of one clip attend to, most attended elements first; None for a model without elements.
+    """Return what the frames of one clip, a batch of one, attend to, most attended elements first.
 
-    Args:
-        matcher: a `Bima`, perhaps in an adapter; any other has no scene elements.
-        video: the clip alone, a batch of one.
-        times_s: (T,) moments of its frames in seconds.
+    None for a matcher that is no `Bima`, perhaps in an adapter, and so has no scene elements. `times_s` are (T,).
     """
     if isinstance(matcher, Adapted):
         with torch.no_grad(), evaluating(matcher):

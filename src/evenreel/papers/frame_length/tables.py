@@ -54,9 +54,8 @@ def plain(recipe: Recipe) -> Recipe:
 
 def longer(recipe: Recipe, times: int) -> Recipe:
     """Return the recipe of the base model alone, trained for a multiple of its epochs or steps."""
-    loop = recipe.loop
-    steps, epochs = (None if count is None else times * count for count in (loop.steps, loop.epochs))
-    return plain(replace(recipe, loop=replace(loop, steps=steps, epochs=epochs)))
+    steps, epochs = (None if count is None else times * count for count in (recipe.loop.steps, recipe.loop.epochs))
+    return plain(replace(recipe, loop=replace(recipe.loop, steps=steps, epochs=epochs)))
 
 
 def longer_row(times: int) -> str:
@@ -89,9 +88,9 @@ def ensemble(recipe: Recipe) -> Recipe:
     """Return the recipe of an ensemble: as many members as the backdoor adjustment has, each trained on all clips."""
     from evenreel.training.recipe.sections import Members
 
-    chosen = _members(recipe)
-    members = Members(by="seed", count=chosen.count, fusion="uniform", standardise=chosen.standardise)
-    return divided(recipe, replace(members, at_once=chosen.at_once))
+    own = _members(recipe)
+    by_seed = Members(by="seed", count=own.count, fusion="uniform", standardise=own.standardise, at_once=own.at_once)
+    return divided(recipe, by_seed)
 
 
 def mined(recipe: Recipe, mining: str) -> Recipe:
@@ -121,7 +120,6 @@ def _members(recipe: Recipe) -> Members:
 
 
 # rows of tables -------------------------------------------------------------------------------------------------------
-
 
 WAYS: Mapping[str, Callable[[Recipe], Recipe]] = {
     RMV_RAND: partial(trimmed, rule="random"),

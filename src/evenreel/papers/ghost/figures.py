@@ -58,11 +58,11 @@ from evenreel.papers.engine import (
     shown,
     verdict,
 )
-from evenreel.papers.shown import draw_points, project, separation
+from evenreel.papers.shown import cloud, separation
 from evenreel.papers.study import StudySettings, paragraph, paragraphs
 from evenreel.papers.workspace import CorpusPart, Model, Workspace, groups_in, one_group
 from evenreel.progress import Progress, each_part
-from evenreel.report.figures import Line, Panel, deltas_by_group, share_sweep, similarity_histogram, vector_map
+from evenreel.report.figures import Line, Panel, deltas_by_group, share_sweep, similarity_histogram
 from evenreel.report.result import AuditFigure, AuditResult, AuditTable, Cell, Effect
 from evenreel.training.recipe.recipe import Recipe
 from evenreel.types import ScoreBlocks, VideoFeatures
@@ -530,17 +530,12 @@ Sweep = Mapping[float, Mapping[str, Interval]]
 
 @dataclass(frozen=True, eq=False)
 class GalleryDraws:
-    """First places and hits in each of G galleries, sums over captions.
+    """First places and hits in each of G galleries, sums over captions."""
 
-    Attributes:
-        first: (G,) chances that the clip in the first place is generated.
-        hits: (2, G) chances that it is the answer, of captions whose answer is real and of those whose is generated.
-        captions: (2, G) how many captions there are of each.
-    """
-
-    first: NDArray[np.float64]
+    first: NDArray[np.float64]  # (G,) chances that the clip in the first place is generated
+    # (2, G) chances that it is the answer, of captions whose answer is real and of those whose is generated
     hits: NDArray[np.float64]
-    captions: NDArray[np.int64]
+    captions: NDArray[np.int64]  # (2, G) how many captions there are of each
 
 
 def gallery_share(material: Workspace, settings: StudySettings, progress: Progress) -> AuditResult:
@@ -610,12 +605,9 @@ def draw_replaced(pairs: int, share: float, seed: int) -> NDArray[np.bool_]:
 
 
 def count_galleries(paired: PairedScores, replaced: NDArray[np.bool_], band_bytes: int) -> GalleryDraws:
-    """Search G galleries for every caption; scores are read once.
+    """Search G galleries for every caption; scores are read once, some `band_bytes` at a time.
 
-    Args:
-        paired: scores of captions with n pairs.
-        replaced: (G, n) pairs that are held by their mirror.
-        band_bytes: about how many bytes of scores are read at a time.
+    `replaced` says which of the n pairs are held by their mirror, (G, n).
     """
     first, hits, captions = (
         np.zeros(len(replaced)),
@@ -751,11 +743,7 @@ def encoded(models: Trained, order: FrameOrder, settings: StudySettings) -> dict
 def moves(sets: Mapping[str, EmbeddingTable], kind: str, paired: Paired, form: PVector) -> NDArray[np.float64]:
     """Return how the vectors of one side of n pairs move from the original matcher to another, p_i (n, D).
 
-    Args:
-        sets: vectors of all clips by each matcher.
-        kind: the other matcher, `debiased` or `control`.
-        paired: the pairs of real clips and their mirrors.
-        form: which side, and whether vectors are brought to unit length.
+    `sets` are the vectors of all clips by each matcher; `form` says which side, and whether vectors are of unit length.
     """
     ids = paired.of(form.source)
     return p_vectors(sets[ORIGINAL].of(ids).values, sets[kind].of(ids).values, form.normalised)
@@ -904,14 +892,15 @@ def projected(material: Workspace, settings: StudySettings, progress: Progress) 
                 }
             )  # fmt: skip
     before, after = (float(row["own neighbours, %"]) for row in rows[:2])
+    names = {name: paired.real if name.endswith("real") else paired.generated for name in sets["original"]}
     result = finding(
         f"Of the nearest neighbours of a clip's vector, {before:.0f} % are of its own source before debiasing and "
         f"{after:.0f} % after it (real clips and {paired.group}).",
         Effect("Neighbours of the own source after debiasing less before, points", after - before),
         (AuditTable.of("Whether groups of vectors lie apart in the full space", rows),),
         [
-            AuditFigure(f"t-SNE, {words}", partial(_drawn, sets[order], paired, settings.audit.seed))
-            for order, words in ORDERS.items()
+            AuditFigure(f"t-SNE, {words}", partial(cloud, dict(list(own.items())[:6]), names, settings.audit.seed))
+            for words, own in zip(ORDERS.values(), sets.values(), strict=True)
         ],
         method=paragraphs("ghost", "Pictures of vectors"),
     )
@@ -925,12 +914,3 @@ def vector_sets(vectors: Mapping[str, EmbeddingTable], paired: Paired) -> dict[s
         found |= {f"{letter} {side}": vectors[kind].of(paired.of(side)).values.astype(np.float64) for side in SIDES}
     found |= {f"p {side}": moves(vectors, DEBIASED, paired, PVector(side)) for side in SIDES}
     return found | {f"p of control, {side}": moves(vectors, CONTROL, paired, PVector(side)) for side in SIDES}
-
-
-def _drawn(sets: Sets, paired: Paired, seed: int) -> go.Figure:
-    shown = dict(list(sets.items())[:6])
-    groups = [name for name, rows in shown.items() for _ in rows]
-    names = [clip for name in shown for clip in (paired.real if name.endswith("real") else paired.generated)]
-    kept = draw_points(groups, seed)
-    points = project(np.concatenate(list(shown.values()))[kept])
-    return vector_map(points, [groups[row] for row in kept], [names[row] for row in kept], seed)[0]

@@ -25,6 +25,7 @@ from evenreel.audits.statistics.means import ratio_intervals
 from evenreel.checkpoint.architecture import build, module
 from evenreel.encoders.towers import usable_device
 from evenreel.errors import UsageError
+from evenreel.evaluation import Interval
 from evenreel.evaluation.intervals import over_seeds
 from evenreel.matchers.scoring import encode_texts, encode_videos
 from evenreel.matchers.shortlists import score_with_parts
@@ -55,6 +56,7 @@ from evenreel.papers.study import StudySettings, changed, paragraph, paragraphs
 from evenreel.papers.tcd.tables import BASES, WHOLE, WINDOWS, check_text, tcd_of, with_windows
 from evenreel.papers.workspace import ClipText, CorpusPart, Looking, Model, Workspace, texts_of, videos_of, words_said
 from evenreel.progress import Progress
+from evenreel.report.figures import Line, Panel, sweep
 from evenreel.report.result import AuditFigure, AuditResult, AuditTable
 from evenreel.similarity.states import move
 from evenreel.similarity.tiles import evaluating
@@ -166,19 +168,13 @@ def pairs_of_tokens(counts: Counts) -> AuditTable:
 
 def _spread(counts: Counts) -> go.Figure:
     """Which share of the clips has at most so many tokens of a kind."""
-    import plotly.graph_objects as go
-
-    from evenreel.report.figures import COLOURS, axes
-
-    figure = go.Figure(layout=axes("tokens of a clip", "clips with at most so many, %"))
-    for number, (name, own) in enumerate(counts.items()):
+    lines: dict[str, Line] = {}
+    for name, own in counts.items():
         values, times = np.unique(own, return_counts=True)
-        figure.add_scatter(
-            x=values, y=100 * times.cumsum() / len(own), name=name, mode="lines+markers", line_shape="hv",
-            line_color=COLOURS[number % len(COLOURS)], marker_size=4,
-            hovertemplate="at most %{x}: %{y:.1f} % of the clips",
-        )  # fmt: skip
-    return figure.update_yaxes(range=[0, 101])
+        shares = 100 * times.cumsum() / len(own)
+        lines[name] = [(float(at), Interval(float(share))) for at, share in zip(values, shares, strict=True)]
+    figure = sweep([Panel("", "clips with at most so many, %", lines)], "tokens of a clip")
+    return figure.update_traces(line_shape="hv").update_yaxes(range=[0, 101])
 
 
 # costs: table 8 -------------------------------------------------------------------------------------------------------
