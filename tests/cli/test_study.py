@@ -26,8 +26,8 @@ from evenreel.features.scene_elements import clip_means, embed, save_embedded
 from evenreel.language.scene_dictionary import given
 from evenreel.matchers import build_matcher
 from evenreel.papers import STUDIES
+from evenreel.papers.reading import open_workspace
 from evenreel.papers.study import OtherCorpus, Sources
-from evenreel.papers.workspace import open_workspace
 from evenreel.planted import write_clip
 from evenreel.types import Scores
 from tests.cli.test_library_commands import here

@@ -19,7 +19,7 @@ from evenreel.encoders import load_encoder
 from evenreel.features import FeatureSet, FeatureSettings, FoundClips, compute_features, find_clips, read_manifest
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers import build_matcher
-from evenreel.papers.workspace import words_read
+from evenreel.papers.reading import words_read
 from evenreel.planted import PlantSettings, SceneRanges, plan_corpus, write_corpus
 from tests.training.conftest import clip_folder
 

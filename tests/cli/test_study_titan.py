@@ -18,9 +18,9 @@ from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.encoders import load_encoder
 from evenreel.errors import UsageError
 from evenreel.features import FeatureSettings, compute_features, load_text_features
-from evenreel.papers import find_study, workspace
+from evenreel.papers import find_study, reading
+from evenreel.papers.reading import open_workspace
 from evenreel.papers.study import Sources
-from evenreel.papers.workspace import open_workspace
 from evenreel.training.recipe.recipe import RecipeError
 from evenreel.types import Corpus, TextFeatures
 
@@ -94,7 +94,7 @@ def test_training_captions_are_read_as_they_are_drawn(
         asked.append(corpus.captions.height)
         return load_text_features(folder, corpus)
 
-    monkeypatch.setattr(workspace, "load_text_features", counted)
+    monkeypatch.setattr(reading, "load_text_features", counted)
     sources = Sources(features=place.features, matchers={"mine": str(place.checkpoint)})
     bank = open_workspace(find_study("titan/t1"), place.corpus, sources).bank
     assert bank is not None and (bank.count, asked) == (train.captions.height, [])

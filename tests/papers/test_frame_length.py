@@ -404,6 +404,7 @@ def test_which_lengths_a_class_is_shown() -> None:
     assert (system, name) == ("by length", "take cup")
     assert (train, test) == (pytest.approx(means("train")[1, 2]), pytest.approx(means("test")[1, 2]))
     assert first == pytest.approx(shortest.mean())
+    assert not found.effect.enough  # so few classes conclude nothing, as the audit says too
     assert "take cup" in found.figures[0].draw().layout.annotations[1].text
     both = replace(class_material(), scores=by_length(1).scores)
     rows = run_study("length/f1", both, SETTINGS).tables[0].rows

@@ -25,8 +25,8 @@ from evenreel.language.scene_dictionary import given
 from evenreel.papers import STUDIES, StudySettings, study_recipe
 from evenreel.papers.engine import FineTuned, TrainingOutcome, begun, each_outcome
 from evenreel.papers.ghost.figures import Trained
+from evenreel.papers.reading import open_workspace
 from evenreel.papers.study import Changes, Sources, Table, Variant
-from evenreel.papers.workspace import open_workspace
 from evenreel.planted import write_clip
 from evenreel.types import ScoreBlocks, Scores
 from tests.features.test_sets import words_table

@@ -229,7 +229,7 @@ def _make(call: _Call, sources: Sources, settings: StudySettings, choice: Recipe
     from evenreel.cli.progress import share_bar
     from evenreel.files import write_durably
     from evenreel.papers import run_study
-    from evenreel.papers.workspace import open_workspace
+    from evenreel.papers.reading import open_workspace
     from evenreel.report import write_page
     from evenreel.report.page import audit_page
 
