@@ -656,7 +656,7 @@ def _galleries_drawn(sweeps: Mapping[tuple[str, str], Sweep]) -> go.Figure:
     return share_sweep(parts, "generated clips in the gallery")
 
 
-# Tables 7 and 8 and Figure 4: the p-vector, added to real clips (Generative Ghost, section 5.2).
+# tables 7 and 8 and figure 4: the p-vector, added to real clips (section 5.2) -----------------------------------------
 #
 # The original model is the one that training begins with, a checkpoint's or the recipe's matcher as it is built, so
 # that both tables have one baseline; the debiased one is trained from it with the recipe's term, or that of the
@@ -687,21 +687,6 @@ class Paired(NamedTuple):
 
     def of(self, source: Source) -> tuple[str, ...]:
         return self.real if source == "real" else self.generated
-
-
-def p_vector(material: Workspace, settings: StudySettings, progress: Progress) -> AuditResult:
-    """Make table 7 of Generative Ghost: the p-vector of clips in order, added to real clips."""
-    return _study(("original",), material, settings, progress)
-
-
-def p_random(material: Workspace, settings: StudySettings, progress: Progress) -> AuditResult:
-    """Make table 8 of Generative Ghost: the p-vector of clips with frames in random order, added to real clips."""
-    return _study(("random",), material, settings, progress)
-
-
-def p_both(material: Workspace, settings: StudySettings, progress: Progress) -> AuditResult:
-    """Make figure 4 of Generative Ghost: both p-vectors on one baseline."""
-    return _study(("original", "random"), material, settings, progress)
 
 
 def trained_models(material: Workspace, settings: StudySettings, progress: Progress) -> Iterator[Trained]:
@@ -749,7 +734,7 @@ def moves(sets: Mapping[str, EmbeddingTable], kind: str, paired: Paired, form: P
     return p_vectors(sets[ORIGINAL].of(ids).values, sets[kind].of(ids).values, form.normalised)
 
 
-def _study(
+def _moved_by_p(
     orders: Sequence[FrameOrder], material: Workspace, settings: StudySettings, progress: Progress
 ) -> AuditResult:
     paired, confidence = paired_clips(material, settings), settings.audit.confidence
@@ -856,7 +841,12 @@ def _unmoved(models: Trained, paired: Paired, sets: Mapping[FrameOrder, Mapping[
             yield "The models do not see the order of frames, so p-random is p and says nothing of motion."
 
 
-# Figure 5: vectors of clips before and after debiasing, and p, in a plane (Generative Ghost, section 5.2).
+p_vector = partial(_moved_by_p, ("original",))  # table 7: of clips in order
+p_random = partial(_moved_by_p, ("random",))  # table 8: of clips with frames in random order
+p_both = partial(_moved_by_p, ("original", "random"))  # figure 4: both on one baseline
+
+
+# figure 5: vectors of clips before and after debiasing, and p, in a plane (section 5.2) -------------------------------
 
 MOST_NEIGHBOURS = 10
 ORDERS: Mapping[FrameOrder, str] = {"original": "frames in order", "random": "frames in random order"}
