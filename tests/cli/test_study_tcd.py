@@ -74,6 +74,15 @@ def found(done: Result) -> tuple[list[list[Any]], list[str]]:
     return printed["tables"][0]["rows"], printed["notices"]
 
 
+@pytest.mark.parametrize("name", ["tcd/t1", "tcd/t8"])
+def test_windows_among_the_frames_are_more_than_matchers_have_places_for(
+    place: Place, tmp_path: Path, name: str
+) -> None:
+    """2 frames and 12 windows, where x_clip and t_mass have 12 places unless they are told; so too for 12 and 12."""
+    rows, _ = found(place.study(name, tmp_path / "out", *training(place), "--json"))
+    assert {"t_mass + windows", "x_clip + windows", "tcd"} <= {row[0] for row in rows}
+
+
 def test_a_table_with_words_left_out(place: Place, tmp_path: Path) -> None:
     rows, notices = found(place.study("tcd/t3", tmp_path / "out", *training(place), "--json"))
     assert [row[0] for row in rows] == ["tcd", "no words", "no words, said so"]
