@@ -315,28 +315,6 @@ def test_wrong_usage_is_said(place: Place, tmp_path: Path) -> None:
         assert isinstance(done.exception, kind) and sentence in str(done.exception), done.output
 
 
-COMMON = {"--out", "--split", "--resamples", "--confidence", "--seed", "--json"}
-MODELS = {"--features", "--matcher", "--pretrained-features", "--device"}
-TRAINING = {"--features", "--train-split", "--seeds", "--recipe", "--set", "--start", "--pretrained-features"}
-OWN: dict[str, set[str]] = {
-    "ghost/t1": {"--features", "--train-split", "--videos"},
-    "ghost/t7": TRAINING | {"--videos", "--device", "--group", "--stage", "--frames"},
-    "length/f1": MODELS | {"--scores", "--train-split", "--class"},
-    "length/f2": {"--train-split"},
-    "bima/t3": TRAINING | {"--videos", "--device", "--other"},
-    "tcd/f4": MODELS | {"--videos", "--words", "--query"},
-    "titan/t1": MODELS | {"--train-split", "--recipe", "--set", "--seeds"},
-}
-
-
-@pytest.mark.parametrize("name", OWN)
-def test_a_study_has_its_own_options_beside_the_common_ones(name: str) -> None:
-    command = study("study").commands[name]
-    options = {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
-    assert options == COMMON | OWN[name]
-    assert all(parameter.help for parameter in command.params)
-
-
 def test_help_names_every_study_and_the_options_of_one() -> None:
     listed = CliRunner().invoke(app, ["study", "--help"], env={"COLUMNS": "160"}).output
     assert all(f" {name} " in listed and one.about.split(":")[0] in listed for name, one in STUDIES.items())

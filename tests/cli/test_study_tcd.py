@@ -16,7 +16,6 @@ from evenreel.checkpoint.records import About, EncoderNote, Inputs, MatcherSpec
 from evenreel.cli.app import app
 from evenreel.corpus import load_corpus, load_texts
 from evenreel.encoders import load_encoder
-from evenreel.errors import UsageError
 from evenreel.features import FeatureSet, FeatureSettings, FoundClips, compute_features, find_clips, read_manifest
 from evenreel.features.word_changes import WordChanges
 from evenreel.matchers import build_matcher
@@ -97,14 +96,6 @@ def test_a_table_with_words_left_out(place: Place, tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in runs} == runs
 
 
-def test_tokens_are_counted(place: Place, tmp_path: Path) -> None:
-    rows, _ = found(place.study("tcd/f1", tmp_path / "out", "--features", place.features, "--json"))
-    counts = {row[0]: row[1:] for row in rows}
-    assert counts["frames"] == [FRAMES] * 4
-    assert counts["words on signs"] == [1, 1, 1, 1]  # each clip has a sign of one word, all the time
-    assert counts["words in frames"] == [FRAMES] * 4
-
-
 def save_tcd(folder: Path, features: Path, changes: WordChanges | None = None) -> Path:
     """An untrained one that takes words of the corpus."""
     manifest = read_manifest(features)
@@ -161,11 +152,3 @@ def test_first_clips_with_the_words_that_each_checkpoint_was_given(place: Place,
     assert "none is scored with no on-screen words, as it was trained." in notices
     assert "The on-screen text that all reads is words of the corpus." in notices
     assert not any(notice.startswith("all is scored with") for notice in notices)
-
-
-@pytest.mark.parametrize("name", ["tcd/t2", "tcd/f1"])
-def test_features_that_nobody_read_words_for_are_refused(name: str, place: Place, tmp_path: Path) -> None:
-    done = place.study(name, tmp_path / "out", "--features", place.later)
-    assert isinstance(done.exception, UsageError), done.output
-    assert "the features have none; give it features that were computed without --no-ocr" in str(done.exception)
-    assert not (tmp_path / "out" / "runs").exists()

@@ -24,7 +24,7 @@ from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
 from evenreel.language.scene_elements import given
 from evenreel.papers import STUDIES, StudySettings, study_recipe
 from evenreel.papers.engine import FineTuned, TrainingOutcome, begun, each_outcome
-from evenreel.papers.ghost.p_vector import Trained
+from evenreel.papers.ghost.figures import Trained
 from evenreel.papers.reading import open_workspace
 from evenreel.papers.study import Changes, Sources, Table, Variant
 from evenreel.planted import write_clip
@@ -248,7 +248,7 @@ def test_a_model_that_was_trained_on_mirrors_sees_them_by_its_own_towers(
     alone = trained_and_scored(recipe, small, tmp_path / "alone")
     seen: list[FineTuned] = []
     monkeypatch.setattr(
-        "evenreel.papers.ghost.p_vector.Trained", lambda *models: seen.extend(models) or Trained(*models)
+        "evenreel.papers.ghost.figures.Trained", lambda *models: seen.extend(models) or Trained(*models)
     )
     given = ["--features", str(small.features), "--recipe", str(recipe), "--seeds", "1", "--out", str(tmp_path / "out")]
     called("study", "ghost/t7", str(tmp_path / "own"), *given)

@@ -19,8 +19,8 @@ from evenreel.evaluation import Interval
 from evenreel.evaluation.intervals import over_seeds
 from evenreel.papers import STUDIES, StudySettings, Workspace, run_study, study_recipe
 from evenreel.papers.engine import FineTuned, before_training, begun, each_trained
-from evenreel.papers.ghost.figures import MAIN, Figures, SeededFigures
-from evenreel.papers.ghost.p_vector import Trained, caption_vectors, paired_clips, trained_models, video_vectors
+from evenreel.papers.ghost.figures import MAIN, Trained, paired_clips, seeded, trained_models
+from evenreel.papers.ghost.p_vector import caption_vectors, video_vectors
 from evenreel.report.result import AuditResult
 from evenreel.types import Scores
 from tests.papers.offset_pairs import DIMENSION, GROUP, PAIRS, QUICK, offset_material, quick_settings
@@ -60,10 +60,9 @@ def test_an_interval_stays_where_the_figure_can_be() -> None:
     """No share is above 100 %, no rank below 1, and no Normalized Δ past 400."""
     keys = (("mixed real", "R@1"), ("real", "MedR"), MAIN)
     runs = [
-        Figures({key: Interval(value) for key, value in zip(keys, own, strict=True)})
-        for own in ((99, 3, 390), (90, 1, 200))
+        {key: Interval(value) for key, value in zip(keys, own, strict=True)} for own in ((99, 3, 390), (90, 1, 200))
     ]
-    means = SeededFigures({"": runs}, 0.95).means[""]
+    means = seeded({"": runs}, 0.95).means("")
     assert [(means[key].low, means[key].high) for key in keys] == [
         (pytest.approx(94.5 - 12.7062 * 4.5, abs=1e-3), 100),
         (1, pytest.approx(2 + 12.7062, abs=1e-3)),
@@ -163,7 +162,7 @@ def test_a_mean_of_frames_has_one_p(
 ) -> None:
     _, test = material.learning()
     mean = FineTuned(material.models[0].matcher, test)
-    monkeypatch.setattr("evenreel.papers.ghost.p_vector.trained_models", lambda *_: iter([Trained(mean, mean, mean)]))
+    monkeypatch.setattr("evenreel.papers.ghost.figures.trained_models", lambda *_: iter([Trained(mean, mean, mean)]))
     found = run_study("ghost/t8", material, settings)
     assert found.notices == ("The models do not see the order of frames, so p-random is p and says nothing of motion.",)
     assert {row[4] for row in found.tables[0].rows if row[4] is not None} == {0.0}  # who was not trained moved nothing
@@ -172,7 +171,7 @@ def test_a_mean_of_frames_has_one_p(
 def test_vectors_in_a_plane(
     material: Workspace, settings: StudySettings, moved: AuditResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenreel.papers.ghost.p_vector.project", lambda vectors: vectors[:, :2])  # t-SNE takes seconds
+    monkeypatch.setattr("evenreel.papers.shown.project", lambda vectors: vectors[:, :2])  # t-SNE takes seconds
     found = run_study("ghost/f5", material, settings)
     rows = found.tables[0].rows
     assert len(rows) == 10 and all(0 <= row[3] <= 100 for row in rows)  # type: ignore[operator]

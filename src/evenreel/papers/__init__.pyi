@@ -2,9 +2,7 @@ from .registry import STUDIES as STUDIES, find_study as find_study, run_study as
 from .study import (
     Sources as Sources,
     Study as Study,
-    SeededSettings as SeededSettings,
     StudySettings as StudySettings,
-    TrainingSettings as TrainingSettings,
     study_recipe as study_recipe,
 )
 from .workspace import (
@@ -13,18 +11,6 @@ from .workspace import (
     CorpusPart as CorpusPart,
     Model as Model,
     ScreenText as ScreenText,
-    FeatureInputs as FeatureInputs,
-    LearningInputs as LearningInputs,
-    LengthInputs as LengthInputs,
-    LengthRankingInputs as LengthRankingInputs,
-    ModelInputs as ModelInputs,
-    PairInputs as PairInputs,
-    PictureInputs as PictureInputs,
-    RankingInputs as RankingInputs,
-    StreamInputs as StreamInputs,
-    StudyInputs as StudyInputs,
-    TextPictureInputs as TextPictureInputs,
-    TransferInputs as TransferInputs,
     Workspace as Workspace,
     on_screen_of as on_screen_of,
     part_of as part_of,

@@ -85,13 +85,7 @@ def _noted(work: Work[Run], runs: Sequence[Run], out: Path | None) -> dict[Run, 
 
 
 def in_processes(jobs: Sequence[tuple[Any, ...]], work: Callable[..., Made], processes: int) -> Iterator[Made]:
-    """What some calls of a function return, as they come, each in a process on one thread.
-
-    Args:
-        jobs: the arguments of each call.
-        work: a function of a module.
-        processes: calls at a time.
-    """
+    """What some calls of a function of a module return, as they come, each in a process on one thread."""
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # numpy's; worlds differ in rounding
     with safe_path(), ProcessPoolExecutor(processes, get_context("spawn"), _one_thread) as pool:
         for job in as_completed([pool.submit(work, *own) for own in jobs]):
@@ -122,11 +116,6 @@ def note_run(path: Path, run: Run, rows: Mapping[str, Figures]) -> None:
 
 
 def by_row(seeds: Iterable[Iterable[Run]], found: Mapping[Run, Rows]) -> Seeds:
-    """Figures of each row that all seeds have, seed by seed.
-
-    Args:
-        seeds: the runs of each seed.
-        found: their rows.
-    """
+    """Figures of each row that the runs of all seeds have, seed by seed."""
     own = [{name: figures for run in runs for name, figures in found[run].items()} for runs in seeds]
     return {name: [one[name] for one in own] for name in own[0] if all(name in one for one in own)}

@@ -40,7 +40,7 @@ from evenreel.papers.study import Study, StudySettings, Table, Variant, Variants
 from evenreel.papers.workspace import CorpusPart, PartFolders, Workspace, with_streams
 from evenreel.progress import Progress, each_part, part_of
 from evenreel.report.figures import Line, Panel, deltas_by_group, sweep
-from evenreel.report.result import ENOUGH, AuditFigure, AuditTable, Cell, Effect
+from evenreel.report.result import ENOUGH, AuditFigure, AuditResult, AuditTable, Cell, Effect
 from evenreel.training.batches import FeatureExamples, TrainingInputs, pairs_of
 from evenreel.training.cost import Shape
 from evenreel.training.loop import RunHooks, SelectionMeasure, TrainedModel, higher_is_better, tower_features
@@ -59,7 +59,7 @@ from evenreel.training.splits import (
     usable_part,
     with_other_clips,
 )
-from evenreel.types import Corpus, ScoreBlocks, Shown
+from evenreel.types import Corpus, ScoreBlocks
 from evenreel.wording import count
 
 if TYPE_CHECKING:
@@ -76,20 +76,22 @@ PREFERENCE = "Normalized Δ MixR"
 UNIT = "Normalized Δ, % (above 0: real clips first)"
 
 
-@dataclass(frozen=True, eq=False)
-class Findings(Shown):
-    """What a study found: a result (`AuditResult`) but for its name, its title and the notices of what it reads.
+def finding(
+    sentence: str,
+    effect: Effect,
+    tables: Iterable[AuditTable],
+    figures: Iterable[AuditFigure] = (),
+    notices: Iterable[str] = (),
+    method: Iterable[str] = (),
+) -> AuditResult:
+    """Return what a study found; `registry.run_study` adds its name, title, confidence and what was read."""
+    return AuditResult("", "", sentence, effect, tuple(tables), tuple(figures), tuple(notices), tuple(method))
 
-    `few` is a sentence, shown first, that there are too few pairs or clips to conclude; empty where there are enough.
-    """
 
-    sentence: str
-    effect: Effect
-    tables: tuple[AuditTable, ...]
-    figures: tuple[AuditFigure, ...] = ()
-    notices: tuple[str, ...] = ()
-    method: tuple[str, ...] = ()
-    few: str = ""
+def but_few(few: str, found: AuditResult) -> AuditResult:
+    """Put a sentence first that there are too few pairs or clips to conclude, unless it is empty."""
+    effect = replace(found.effect, enough=not few)
+    return replace(found, sentence=f"{few} {found.sentence}".strip(), effect=effect)
 
 
 def few_pairs(corpus: Corpus, groups: Iterable[str]) -> str:
@@ -161,6 +163,8 @@ def may_be_chance(change: Interval) -> bool:
     return change.low is not None and change.high is not None and change.low <= 0 <= change.high
 
 
+Cells = Mapping[str, Cell | Interval]
+"""A row of a table, by the heads of its columns."""
 FigureRows = Iterable[tuple[Mapping[str, Cell], Mapping[str, Interval]]]
 """Cells by their heads that say whose figures they are, and the figures by their names."""
 
@@ -421,6 +425,7 @@ def each_trained(
 
 
 def begins_ready(recipe: Recipe, material: Workspace) -> bool:
+    """Whether a matcher ranks before it is trained."""
     return material.start is not None or recipe.matcher.name in STARTS_READY
 
 
@@ -745,7 +750,7 @@ def changes_of(variants: Variants, runs: SeededRuns[str, Figure]) -> dict[str, d
 
 def compared_trainings(
     table: Table, paper: str, material: Workspace, settings: StudySettings, progress: Progress
-) -> Findings:
+) -> AuditResult:
     """Make a table of trainings: train and measure each row, and compare it with the row it names, seed by seed."""
     _, test = material.learning()
     main, variants = table.main or table.metrics[0], table.variants(material, settings)
@@ -765,7 +770,7 @@ def compared_trainings(
     changes = changes_of(variants, runs)
     lead = table.lead or furthest({name: own[main] for name, own in changes.items()})
     picked = () if table.lead else paragraphs("shared", "The largest change")
-    means: Iterable[dict[str, Cell | Interval]] = (
+    means: Iterable[Cells] = (
         {
             "training": name,
             "clip encodings": cost,
@@ -774,7 +779,7 @@ def compared_trainings(
         }
         for name, cost in costs.items()
     )
-    return Findings(
+    return finding(
         " ".join(
             f"{name}: {main} {runs.mean(name, main).value:.1f}, {beside(own[main], str(variants[name].against))}; "
             f"each clip is encoded {'once' if costs[name] == 1 else f'{costs[name]} times'}."
@@ -787,14 +792,14 @@ def compared_trainings(
                 means,
                 "Means over seeds. As many galleries are kept as a clip is encoded times.",
             ),
-            changes_table(
+            *seeded_tables(
                 (
                     ({"training": name, "less": variants[name].against, "clip encodings": costs[name]}, figures)
                     for name, figures in changes.items()
                 ),
+                (({"training": name}, runs.means(name)) for name in runs.rows),
                 settings,
             ),
-            means_table((({"training": name}, runs.means(name)) for name in runs.rows), settings),
         ),
         (
             *(AuditFigure(name, partial(_sweep, runs, table, name)) for name in table.sweeps),
@@ -810,18 +815,13 @@ def compared_trainings(
     )
 
 
-def changes_table(rows: FigureRows, settings: StudySettings) -> AuditTable:
-    """Make a table of how each figure changes from one training to another, with intervals over seeds."""
-    return figure_table("What each changes, seed by seed", rows, "change", _seeds_note(settings))
-
-
-def means_table(rows: FigureRows, settings: StudySettings) -> AuditTable:
-    """Make a table of the mean of each figure of each training, with its interval over seeds."""
-    return figure_table("Every figure with its interval", rows, "mean", _seeds_note(settings))
-
-
-def _seeds_note(settings: StudySettings) -> str:
-    return paragraph("shared", "Intervals over seeds", seeds=settings.seeds)
+def seeded_tables(changes: FigureRows, means: FigureRows, settings: StudySettings) -> tuple[AuditTable, AuditTable]:
+    """Make tables of how each figure changes from one training to another, and of their means, with intervals."""
+    note = paragraph("shared", "Intervals over seeds", seeds=settings.seeds)
+    return (
+        figure_table("What each changes, seed by seed", changes, "change", note),
+        figure_table("Every figure with its interval", means, "mean", note),
+    )
 
 
 def _sweep(runs: SeededRuns[str, str], table: Table, name: str) -> go.Figure:

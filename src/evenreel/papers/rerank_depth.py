@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,12 +24,12 @@ from evenreel.matchers import build_matcher
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.mean_pool import MeanPool
 from evenreel.matchers.scoring import coarse_scorer, encode_texts, encode_videos, matcher_scores, score_shortlists
-from evenreel.papers.engine import Findings, effect_of, few_clips, shown
+from evenreel.papers.engine import but_few, effect_of, few_clips, finding, shown
 from evenreel.papers.study import StudySettings, paragraph
 from evenreel.papers.workspace import Model, Workspace
 from evenreel.progress import Progress, each_part
 from evenreel.report.figures import Line, Panel, sweep
-from evenreel.report.result import AuditFigure, AuditTable, interval_cells, interval_columns
+from evenreel.report.result import AuditFigure, AuditResult, AuditTable
 from evenreel.similarity.tiles import Encoded, MatcherScores, take_rows
 from evenreel.types import Corpus, ScoreBlocks
 
@@ -54,28 +53,20 @@ class Stage(NamedTuple):
         return f"{self.model} after {self.cheap}"
 
 
-@dataclass(frozen=True, eq=False)
-class AtDepth:
-    """Recall, loss and time with shortlists of one length.
+class AtDepth(NamedTuple):
+    """Recall, loss and time with shortlists of one length."""
 
-    Attributes:
-        figures: R@1, R@5 and R@10 with shortlists of this length.
-        inside: share of captions whose clip is on the shortlist, percent.
-        loss: R@1 less that of scoring every clip, points.
-        milliseconds: time that the matcher takes for a caption; None where it scores nothing.
-    """
-
-    figures: Mapping[str, Interval]
-    inside: Interval
-    loss: Interval
-    milliseconds: float | None
+    figures: Mapping[str, Interval]  # R@1, R@5 and R@10
+    inside: Interval  # share of captions whose clip is on the shortlist, percent
+    loss: Interval  # R@1 less that of scoring every clip, points
+    milliseconds: float | None  # that the matcher takes for a caption; None where it scores nothing
 
 
 Depths = dict[int, AtDepth]
 """By the length of the shortlist, from 0, the cheap score alone, to the whole gallery."""
 
 
-def rerank_depth(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
+def rerank_depth(material: Workspace, settings: StudySettings, progress: Progress) -> AuditResult:
     """Measure recall over the length of the shortlist, for each matcher behind each cheap score."""
     found: dict[Stage, Depths] = {}
     models = material.encoders()
@@ -85,15 +76,15 @@ def rerank_depth(material: Workspace, settings: StudySettings, progress: Progres
     gallery = max(depths)
     usual = max(depth for depth in depths if depth <= RERANK_DEPTH and depth < gallery)
     loss, groups = depths[usual].loss, models[0].part.corpus.captions["clip_id"].n_unique()
-    return Findings(
+    result = finding(
         told(stage, depths, settings.margin),
         effect_of(loss, f"R@1 of re-ranking {usual:,} clips less that of scoring all {gallery:,}, points: {stage}"),
-        tuple(_table(stage, depths) for stage, depths in found.items()),
+        [_table(stage, depths) for stage, depths in found.items()],
         (AuditFigure("Recall over the length of the shortlist", partial(_drawn, found)),),
         (),
         (paragraph("rerank", "Shortlists"), paragraph("rerank", "Times", timed=TIMED)),
-        few=few_clips(groups),
     )
+    return but_few(few_clips(groups), result)
 
 
 def _of_model(model: Model, others: Mapping[str, ScoreBlocks], settings: AuditSettings) -> dict[Stage, Depths]:
@@ -193,13 +184,7 @@ def _least(loss: Interval) -> float:
 
 
 def told(stage: Stage, depths: Depths, margin: float) -> str:
-    """Say in two sentences how long a shortlist has to be.
-
-    Args:
-        stage: the matcher, and the cheap score that chooses shortlists.
-        depths: what was measured, by the length of the shortlist.
-        margin: points of R@1 that a shortlist may lose.
-    """
+    """Say in two sentences how long a shortlist has to be that loses less than `margin` points of R@1."""
     gallery, chosen = max(depths), smallest(depths, margin)
     whole, alone = (depths[length].figures["R@1"].value for length in (gallery, 0))
     there = depths[chosen]
@@ -236,17 +221,18 @@ def _by_the_cheap_score(loss: Interval, enough: str) -> str:
 
 def _table(stage: Stage, depths: Depths) -> AuditTable:
     gallery = max(depths)
-    rows = [
-        (
-            {0: "none: the cheap score alone", gallery: f"all {gallery:,}"}.get(length, str(length)),
-            there.inside.value,
-            *interval_cells(*(there.figures[str(metric)] for metric in METRICS), there.loss),
-            there.milliseconds,
-        )
+    named = {0: "none: the cheap score alone", gallery: f"all {gallery:,}"}
+    rows = (
+        {
+            "clips re-ranked": named.get(length, str(length)),
+            "clip among them, %": there.inside.value,
+            **{f"{metric}, %": there.figures[str(metric)] for metric in METRICS},
+            "R@1 less that of all, points": there.loss,
+            "ms a query": there.milliseconds,
+        }
         for length, there in depths.items()
-    ]
-    figures = interval_columns(*(f"{metric}, %" for metric in METRICS), "R@1 less that of all, points")
-    return AuditTable(f"{stage}", ("clips re-ranked", "clip among them, %", *figures, "ms a query"), tuple(rows))
+    )
+    return AuditTable.of(str(stage), rows)
 
 
 def _drawn(found: Mapping[Stage, Depths]) -> go.Figure:

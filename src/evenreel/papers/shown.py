@@ -24,7 +24,7 @@ from evenreel.corpus import select
 from evenreel.errors import UsageError
 from evenreel.papers.study import paragraph
 from evenreel.papers.workspace import Model
-from evenreel.report.figures import COLOURS, name_label, panels, wrapped
+from evenreel.report.figures import COLOURS, name_label, panels, vector_map, wrapped
 from evenreel.report.result import Effect
 from evenreel.types import Corpus, Pixels, ScoreBlocks
 
@@ -39,17 +39,11 @@ _SHARE = "Share of the captions shown whose clip is first"
 
 
 class Answer(NamedTuple):
-    """The clips that a system ranks first for a caption, and the rank of the caption's own clip.
+    """The clips that a system ranks first for a caption, and the rank of the caption's own clip."""
 
-    Attributes:
-        first: columns of the clips that come first.
-        own: column of the clip that the caption describes.
-        rank: rank of that clip.
-    """
-
-    first: tuple[int, ...]
-    own: int
-    rank: int
+    first: tuple[int, ...]  # columns of the clips that come first
+    own: int  # column of the clip that the caption describes
+    rank: int  # rank of that clip
 
 
 def shown_notices(*, chosen: bool) -> tuple[str, ...]:
@@ -215,18 +209,14 @@ SAME = 1e-6
 
 @dataclass(frozen=True)
 class Separation:
-    """How far groups of vectors lie apart, beside what chance would give.
+    """How far groups of vectors lie apart, beside what chance would give."""
 
-    Attributes:
-        agreement: mean share of each vector's nearest k that are of its own group; ties count as they would on average.
-        chance: the same where groups are given out at random. Clips may lie below it: where each is nearest to its own
-            mirror, neighbours are of the other group.
-        silhouette: mean silhouette, -1 to 1, with Euclidean distances: near 0 where groups overlap.
-    """
-
+    # mean share of each vector's nearest k that are of its own group; ties count as they would on average
     agreement: float
+    # the same where groups are given out at random. Clips may lie below it: where each is nearest to its own mirror,
+    # neighbours are of the other group
     chance: float
-    silhouette: float
+    silhouette: float  # mean silhouette, -1 to 1, with Euclidean distances: near 0 where groups overlap
 
 
 def draw_points(groups: Sequence[str], seed: int = 0, most: int = MOST_POINTS) -> NDArray[np.int64]:
@@ -277,14 +267,17 @@ def project(vectors: NDArray[Any]) -> NDArray[np.float32]:
     return np.asarray(placed, np.float32)
 
 
-def separation(vectors: NDArray[Any], groups: Sequence[str], neighbours: int = 10) -> Separation:
-    """Measure whether groups of vectors lie apart in the full space, in memory that does not grow with N x N.
+def cloud(vectors: Mapping[str, NDArray[Any]], names: Mapping[str, Sequence[str]], seed: int) -> go.Figure:
+    """Draw groups of vectors (n, D), each with its name, as points in a plane by t-SNE."""
+    groups = [group for group, own in vectors.items() for _ in own]
+    labels = [name for group in vectors for name in names[group]]
+    kept = draw_points(groups, seed)
+    points = project(np.concatenate([*vectors.values()])[kept])
+    return vector_map(points, [groups[row] for row in kept], [labels[row] for row in kept], seed)[0]
 
-    Args:
-        vectors: (N, D) vectors.
-        groups: name of the group of each of the N vectors; at least two groups.
-        neighbours: number k of nearest vectors, fewer than N.
-    """
+
+def separation(vectors: NDArray[Any], groups: Sequence[str], neighbours: int = 10) -> Separation:
+    """Measure whether groups of vectors (N, D) lie apart in the full space, in memory that does not grow with N x N."""
     values = _finite(vectors)
     names, labels, sizes = np.unique(np.array(groups), return_inverse=True, return_counts=True)
     count = len(values)

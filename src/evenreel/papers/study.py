@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from evenreel.adaptation.titan import AdaptSettings
     from evenreel.papers.workspace import Workspace
     from evenreel.progress import Progress
+    from evenreel.report.result import AuditResult
     from evenreel.training.recipe import Recipe
     from evenreel.types import Corpus
+
+    MakesStudy = Callable[["Workspace", "StudySettings", Progress], AuditResult]
 
 # words ----------------------------------------------------------------------------------------------------------------
 
@@ -220,9 +223,6 @@ class StudySettings:
             raise UsageError(f"The margin is {self.margin} points; it must be above 0.")
 
 
-SeededSettings = StudySettings
-TrainingSettings = StudySettings
-
 # what it trains -------------------------------------------------------------------------------------------------------
 
 BASELINE = "baseline"
@@ -331,36 +331,28 @@ def from_the_start(recipe: Recipe, material: Workspace) -> Recipe:
 
 @dataclass(frozen=True)
 class Study:
-    """One table or figure of a paper; what it is called stands in `papers/words`.
+    """One table or figure of a paper; what it is called stands in `papers/words`."""
 
-    Attributes:
-        name: name of the study, such as `ghost/t1`.
-        make: a table of trainings, or `module:name` of the function that makes the study, below `evenreel.papers`.
-        needs: what it reads from disk.
-        options: fields of `StudySettings` that it looks at, beside `audit`.
-        mirrors: whether it is about generated clips that mirror real ones.
-        recipe: recipe of a study that trains, where the user names none, a file of `evenreel.papers`; of a study that
-            adapts, settings of test-time training by their name.
-        selects: whether weights may be selected on a split (`data.validation` of the recipe).
-        frozen: what it does that takes features computed once, in words for a refusal, such as `COUNTS`; empty
-            for a study whose recipe may train towers.
-    """
-
-    name: str
+    name: str  # name of the study, such as `ghost/t1`
+    # a table of trainings, or `module:name` of the function that makes the study, below `evenreel.papers`
     make: str | Table
-    needs: Needs
-    options: tuple[str, ...] = ()
-    mirrors: bool = False
+    needs: Needs  # what it reads from disk
+    options: tuple[str, ...] = ()  # fields of `StudySettings` that it looks at, beside `audit`
+    mirrors: bool = False  # whether it is about generated clips that mirror real ones
+    # recipe of a study that trains, where the user names none, a file of `evenreel.papers`; of a study that adapts,
+    # settings of test-time training by their name
     recipe: str = "ghost/adapter.yaml"
-    selects: bool = False
+    selects: bool = False  # whether weights may be selected on a split (`data.validation` of the recipe)
+    # what it does that takes features computed once, in words for a refusal, such as `COUNTS`; empty for a study
+    # whose recipe may train towers
     frozen: str = ""
 
     @property
-    def function(self) -> Callable[[Workspace, StudySettings, Progress], Any]:
-        """Import what makes the study: `engine.Findings` of what it works on, settings and a progress."""
+    def function(self) -> MakesStudy:
+        """Import what makes the study of what it works on, settings and a progress."""
         if isinstance(self.make, Table):
             return partial(resolve_name(f"{PACKAGE}.engine:compared_trainings"), self.make, self.name.partition("/")[0])
-        return cast("Callable[[Workspace, StudySettings, Progress], Any]", resolve_name(f"{PACKAGE}.{self.make}"))
+        return cast("MakesStudy", resolve_name(f"{PACKAGE}.{self.make}"))
 
     @property
     def title(self) -> str:

@@ -142,14 +142,10 @@ class Model(Shown):
 
 @dataclass(frozen=True, eq=False)
 class Looking(Shown):
-    """Encoder of a model's features, and a reader of clips' frames, for studies that show what a model sees.
+    """Encoder of a model's features, and a reader of clips' frames, for studies that show what a model sees."""
 
-    Attributes:
-        encoder: encoder of the features; its towers say what patches of a frame show.
-        frames: reads the frames of a clip by its id, at some times of its features, (H, W, 3) uint8 each.
-    """
-
-    encoder: LoadedEncoder
+    encoder: LoadedEncoder  # encoder of the features; its towers say what patches of a frame show
+    # reads the frames of a clip by its id, at some times of its features, (H, W, 3) uint8 each
     frames: Callable[[str, Sequence[float]], list[Pixels]]
 
 
@@ -278,21 +274,6 @@ class Workspace(Shown):
         if self.name in self.others:
             raise UsageError(f"Two corpora are called {self.name!r}; call the other one something else.")
         return {**self.others, self.name: test}
-
-
-FeatureInputs = Workspace
-LearningInputs = Workspace
-LengthInputs = Workspace
-LengthRankingInputs = Workspace
-ModelInputs = Workspace
-PairInputs = Workspace
-PictureInputs = Workspace
-RankingInputs = Workspace
-StreamInputs = Workspace
-StudyInputs = Workspace
-TextPictureInputs = Workspace
-TransferInputs = Workspace
-"""What a workspace is called for one kind of study."""
 
 
 def part_of(

@@ -155,7 +155,7 @@ READINGS: dict[str, Changes] = {
 }
 """Formulas as they are printed, where we read them otherwise; not in the paper."""
 BIMA: tuple[Study, ...] = (
-    _trained("t3", "bima.parts:on_other_corpora", TRANSFER),
+    _trained("t3", "bima.figures:on_other_corpora", TRANSFER),
     _trained(
         "t4",
         Table(
@@ -163,7 +163,7 @@ BIMA: tuple[Study, ...] = (
             notes=("Parts that are off", "Table 4 in the paper"),
         ),
     ),
-    _trained("t5", "bima.parts:by_parts"),
+    _trained("t5", "bima.figures:by_parts"),
     _trained(
         "f3",
         Table(
@@ -171,8 +171,8 @@ BIMA: tuple[Study, ...] = (
             sweeps={name: {value: row_of(name, value) for value in values} for name, values in LAMBDAS.items()},
         ),
     ),
-    _trained("f4", "bima.parts:with_bias"),
-    _trained("f5", "bima.parts:projected_parts"),
+    _trained("f4", "bima.figures:with_bias"),
+    _trained("f5", "bima.figures:projected_parts"),
     _trained("g", Table((*T2V, *V2T), bima_of, BALANCES, lead="g none")),
     _trained(
         "kappa",
@@ -182,5 +182,5 @@ BIMA: tuple[Study, ...] = (
         ),
     ),
     _trained("readings", Table((*T2V, *V2T), bima_of, READINGS, lead="attention without residual")),
-    Study("bima/maps", "bima.looks:maps", PICTURES, ("queries", "clips")),
+    Study("bima/maps", "bima.figures:maps", PICTURES, ("queries", "clips")),
 )  # fmt: skip

@@ -53,9 +53,8 @@ def plain(recipe: Recipe) -> Recipe:
 
 def longer(recipe: Recipe, times: int) -> Recipe:
     """Return the recipe of the base model alone, trained for a multiple of its epochs or steps."""
-    loop = recipe.loop
-    steps, epochs = (None if count is None else times * count for count in (loop.steps, loop.epochs))
-    return plain(replace(recipe, loop=replace(loop, steps=steps, epochs=epochs)))
+    steps, epochs = (None if count is None else times * count for count in (recipe.loop.steps, recipe.loop.epochs))
+    return plain(replace(recipe, loop=replace(recipe.loop, steps=steps, epochs=epochs)))
 
 
 def longer_row(times: int) -> str:
@@ -88,9 +87,9 @@ def ensemble(recipe: Recipe) -> Recipe:
     """Return the recipe of an ensemble: as many members as the backdoor adjustment has, each trained on all clips."""
     from evenreel.training.recipe import Members
 
-    chosen = _members(recipe)
-    members = Members(by="seed", count=chosen.count, fusion="uniform", standardise=chosen.standardise)
-    return divided(recipe, replace(members, at_once=chosen.at_once))
+    own = _members(recipe)
+    by_seed = Members(by="seed", count=own.count, fusion="uniform", standardise=own.standardise, at_once=own.at_once)
+    return divided(recipe, by_seed)
 
 
 def mined(recipe: Recipe, mining: str) -> Recipe:
@@ -120,7 +119,6 @@ def _members(recipe: Recipe) -> Members:
 
 
 # rows of tables -------------------------------------------------------------------------------------------------------
-
 
 WAYS: Mapping[str, Callable[[Recipe], Recipe]] = {
     RMV_RAND: partial(trimmed, rule="random"),
@@ -244,7 +242,7 @@ LENGTH: tuple[Study, ...] = (
     _trained("t2", _table(with_mining(), _GRADED, lead=f"RANP + {BACKDOOR}")),
     _trained("t3", _table(with_mining(BASELINE), (*RANKS, *NDCG), lead=f"{BASELINE} + {BACKDOOR}")),
     _trained("t4", _table(divisions, (*_MEANS, "R@10", "MeanR"), lead="adjusted 2")),
-    _trained("t5", "frame_length.cost:costs", frozen=COUNTS),
+    _trained("t5", "frame_length.figures:costs", frozen=COUNTS),
     _trained("t6", _table(without_streams, _MEANS), frozen=STREAMS),
     _trained("t7", _table(other_matchers, _GRADED), "bases"),
     _trained("t8", "frame_length.figures:remove_one", "action"),

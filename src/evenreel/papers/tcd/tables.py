@@ -209,19 +209,19 @@ TCD: tuple[Study, ...] = (
         ONE_WAY, tcd_of, {WHOLE: {}, **{f"match {' + '.join(parts)}": {"matches": parts} for parts in SUBSETS}},
         lead="match hybrid", notes=("Table 7 in the paper",),
     )),
-    _trained("t8", "tcd.reading:reading_costs", frozen=COUNTS),
+    _trained("t8", "tcd.figures:reading_costs", frozen=COUNTS),
     _trained("t9", Table(
         (RSUM, *RECALL_BOTH), calibrated,
         {WHOLE: {"lambda_hsc": 0.1}, **{name: {"lambda_hsc": own} for own, name in LAMBDAS.items()}},
         notes=("Table 9 in the paper",), sweeps={"lambda_hsc": LAMBDAS}, drawn=(RSUM,),
     )),
     _trained("t10", Table(ONE_WAY, tcd_of, CONDITIONED, BLIND, lead=WHOLE, notes=("Table 10 in the paper",))),
-    Study("tcd/f1", "tcd.reading:token_balance", TEXT),
+    Study("tcd/f1", "tcd.figures:token_balance", TEXT),
     _trained("f3", Table(
         RECALL_BOTH, tcd_of, {"no calibration": NO_HSC, "contrastive": {"calibration": "contrastive"}, WHOLE: {}},
         lead=WHOLE,
     )),
-    Study("tcd/f4", "tcd.reading:first_answers", TEXT_PICTURES, ("queries",)),
+    Study("tcd/f4", "tcd.figures:first_answers", TEXT_PICTURES, ("queries",)),
     _trained("readings", Table(
         RECALL_BOTH, rows=as_printed, lead="all as printed", notes=("Formulas as printed", EMPTY),
     )),

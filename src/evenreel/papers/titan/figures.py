@@ -1,13 +1,17 @@
-"""Tables and figures of TITAN: streams of captions, phrases, and what each row of adaptation finds."""
+"""Tables 1 to 3 and figures 4 and 5 of TITAN (MM 2023, section 4): rows, streams of captions, and phrases.
+
+A row is a way to answer one stream of queries. Labels are looked at after the fact:
+`evenreel.adaptation.stream.QueryStream` has no room for them.
+"""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +23,18 @@ from evenreel.adaptation.run import AdaptReport, adapt
 from evenreel.adaptation.stream import EncodeTexts, QueryStream, RememberingReader, RememberingTagger, taken
 from evenreel.adaptation.stream import caption_vectors as vectors_of
 from evenreel.adaptation.titan import (
+    UNSAFE,
     AdaptSettings,
     CounterfactualSettings,
     LabelRank,
-    PseudoPairs,
+    Learns,
+    Match,
     QueryWindow,
+    SafetySettings,
     counterfactuals,
     hub_queries,
     learnable,
+    naive,
     over_attended,
     pseudo_pairs,
     scored,
@@ -45,101 +53,208 @@ from evenreel.language.tokens import Tagged
 from evenreel.language.wording import content_phrases
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.papers.engine import (
-    Findings,
+    Cells,
+    FigureRows,
     SeededRuns,
     beside,
+    but_few,
     by_row,
     change_bars,
     each_seed,
     effect_of,
     few_clips,
     figure_table,
+    finding,
     furthest,
     may_be_chance,
 )
 from evenreel.papers.shown import CAPTIONS
 from evenreel.papers.study import StudySettings, paragraph, paragraphs
-from evenreel.papers.titan.rows import (
-    BOTH,
-    NEITHER,
-    NO_WORDS,
-    SOURCE,
-    Norm,
-    Row,
-    Rows,
-    RowsOf,
-    Swept,
-    by_labels,
-    name_of_whole,
-    offline,
-    online,
-    parts,
-    swept,
-    thresholds,
-)
 from evenreel.papers.workspace import CaptionBank, Model, Workspace, texts_of
 from evenreel.progress import Progress, each_part
 from evenreel.report.figures import Panel, deltas_by_group, sweep
-from evenreel.report.result import AuditFigure, AuditTable, Cell
-from evenreel.types import FloatArray, ScoreBlocks, Scores, TextFeatures
+from evenreel.report.result import AuditFigure, AuditResult, AuditTable
+from evenreel.types import FloatArray, ScoreBlocks, Scores
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+# rows of tables -------------------------------------------------------------------------------------------------------
 
-# Answering of a stream of queries with a model by the method of a table's row, and measures of what came of it.
-#
-# Labels are looked at after the fact: `evenreel.adaptation.stream.QueryStream` has no room for them.
+SOURCE, NAIVE, TITAN = "source only", "naive pseudo-labels", "TITAN"
+SAFE, FIRST = "{} with safety", "{}, predicted first"
+NEITHER, CHR, CBC, BOTH = "neither", "CHR", "CBC", "CHR + CBC"
+"""Rows of table 2: the rebalancing of labels (CHR) and the correction of bias (CBC)."""
+NO_WORDS = "no counterfactual captions"
+BETAS, BETA_SHARES, THETAS = (5, 10, 20, 30, 50, 100), (0.001, 0.005, 0.01, 0.05), (0.1, 0.25, 0.5, 0.75, 0.9)
+"""Figure 4, on both sides of the paper's beta of 30."""
+MATCHES: tuple[Match, ...] = ("one_way", "mutual_nn", "hungarian", "sinkhorn")
+"""Ways to match beside the paper's."""
+LEARNERS: tuple[Learns, ...] = ("heads", "norms", "text")
+NORMS: Mapping[Literal["qb-norm", "nnn"], str] = {"qb-norm": "QB-Norm", "nnn": "NNN"}
+
+
+class Norm(NamedTuple):
+    """A correction of scores by those of other queries, without learning.
+
+    The bank is of training captions (`trained`), or of the latest of the stream's own queries that it has room for:
+    online of those that came before, offline of all.
+    """
+
+    method: Literal["qb-norm", "nnn"]
+    trained: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """Method to answer a stream of queries; without any field, the source model as it is."""
+
+    settings: AdaptSettings | None = None  # of test-time training
+    correction: Mapping[str, Any] = field(default_factory=dict)  # of the bias correction, in place of the checkpoint's
+    norm: Norm | None = None  # corrects the source model's scores
+
+
+Rows = dict[str, Row]
+RowsOf = Callable[[AdaptSettings, bool], Rows]
+"""From the settings of the study, and whether there are training captions for a bank."""
+
+
+def online(settings: AdaptSettings, bank: bool) -> Rows:
+    """Rows of table 1: methods that learn batch by batch."""
+    return _methods(_of_protocol(settings, "online", "titan/t3"), bank)
+
+
+def offline(settings: AdaptSettings, bank: bool) -> Rows:
+    """Rows of table 3: methods that learn from all queries first."""
+    return _methods(_of_protocol(settings, "offline", "titan/t1"), bank)
+
+
+def parts(settings: AdaptSettings, bank: bool) -> Rows:
+    """Rows of table 2: rebalancing of labels, correction of bias, both, and changes of these."""
+    if not settings.causal or settings.counterfactuals is None or settings.matching.match == "one_way":
+        raise UsageError(
+            "This study switches the parts of TITAN off one by one, and the settings begin without one of them; leave "
+            "causal, counterfactuals and matching.match as they are."
+        )
+    bare, whole = naive(by_labels(settings)), settings
+    corrected = replace(bare, causal=True)
+    changes: dict[str, AdaptSettings] = {
+        NEITHER: bare,
+        CHR: replace(whole, causal=False),
+        CBC: corrected,
+        BOTH: whole,
+        "rematching alone": replace(bare, matching=whole.matching),
+        "counterfactual captions alone": replace(bare, counterfactuals=whole.counterfactuals),
+    }
+    ways = {match: replace(whole.matching, match=match) for match in MATCHES}
+    more = {f"{BOTH}, {match.replace('_', ' ')}": replace(whole, matching=own) for match, own in ways.items()}
+    more |= {f"{name}, ranks decide": replace(own, decides="ranks") for name, own in ((CBC, corrected), (BOTH, whole))}
+    more |= {f"{BOTH}, {learns} alone": replace(whole, learns=learns) for learns in LEARNERS}
+    return {
+        SOURCE: Row(),
+        **{name: Row(own) for name, own in changes.items()},
+        "source debias alone": Row(corrected, {"source_debias": True, "target_amplification": False}),
+        "target amplification alone": Row(corrected, {"source_debias": False, "target_amplification": True}),
+        **{name: Row(own) for name, own in more.items()},
+    }
+
+
+def thresholds(settings: AdaptSettings, bank: bool) -> Rows:
+    """Rows of figure 4: when a clip is crowded, and which of its words are over-attended."""
+    own = by_labels(settings).counterfactuals
+    if own is None:
+        raise UsageError("This study is about counterfactual captions, and they are set to null; leave that out.")
+    points = (point for points in swept(own).values() for point in points.values())
+    return {SOURCE: Row(), NO_WORDS: Row(replace(settings, counterfactuals=None))} | {
+        name: Row(replace(settings, counterfactuals=how)) for name, how in points
+    }
+
+
+class Swept(NamedTuple):
+    """One point of a sweep."""
+
+    row: str
+    how: CounterfactualSettings
+
+
+def swept(own: CounterfactualSettings) -> dict[str, dict[float, Swept]]:
+    """Return the sweeps of figure 4: by the name of the threshold that is changed, its points by value.
+
+    >>> swept(CounterfactualSettings())["theta, share of a clip's queries"][0.5].row
+    'theta 0.5'
+    """
+    return {
+        "beta, queries": {beta: Swept(f"beta {beta}", replace(own, beta=beta)) for beta in BETAS},
+        "beta, share of the queries": {
+            share: Swept(f"beta {100 * share:g} % of the queries", replace(own, beta=share)) for share in BETA_SHARES
+        },
+        "theta, share of a clip's queries": {
+            theta: Swept(f"theta {theta:g}", replace(own, theta=theta)) for theta in THETAS
+        },
+    }
+
+
+def name_of_whole(settings: AdaptSettings) -> str:
+    """Name the row that learns by the settings of a study unchanged.
+
+    >>> name_of_whole(AdaptSettings(causal=False))
+    'TITAN without correction'
+    """
+    return TITAN if settings.causal else f"{TITAN} without correction"
+
+
+def _methods(settings: AdaptSettings, bank: bool) -> Rows:
+    """The source, what learns nothing, what the paper compares with, and TITAN with and without safety."""
+    plain, whole = replace(settings, safety=UNSAFE), name_of_whole(settings)
+    bare = replace(plain, counterfactuals=None, causal=False)
+    rows = {SOURCE: Row()}
+    for method, name in NORMS.items():
+        rows[f"{name}, {'past' if settings.online else 'own'} queries"] = Row(norm=Norm(method))
+        if bank:
+            rows[f"{name}, training captions"] = Row(norm=Norm(method, trained=True))
+    rows |= {
+        NAIVE: Row(naive(plain)),
+        "TTT++": Row(replace(bare, objective="ttt")),
+        "TTTFlow": Row(replace(bare, objective="ttt_flow")),
+        whole: Row(plain),
+        SAFE.format(whole): Row(replace(settings, safety=SafetySettings()) if settings.safety == UNSAFE else settings),
+    }
+    return rows | ({FIRST.format(whole): Row(replace(plain, predict="before"))} if settings.online else {})
+
+
+def _of_protocol(settings: AdaptSettings, protocol: str, other: str) -> AdaptSettings:
+    if settings.protocol != protocol:
+        raise UsageError(
+            f"This study is of the protocol {protocol}, and the settings say {settings.protocol}; make {other} for it."
+        )
+    return by_labels(settings)
+
+
+def by_labels(settings: AdaptSettings) -> AdaptSettings:
+    """Return the settings, if they learn from pseudo-labels."""
+    if settings.objective != "pseudo_labels":
+        raise UsageError(
+            f"Studies of TITAN go out from pseudo-labels, and the objective is {settings.objective}; leave it out."
+        )
+    return settings
+
+
+# a stream answered in the way of a row --------------------------------------------------------------------------------
 
 METRICS = ("R@1", "R@5", "R@10", "MedR")
+RECALLS, MAIN = METRICS[:3], METRICS[0]
 NEIGHBOURS = 128
 """Queries of the bank that NNN looks at, as its authors' example does; all of a smaller bank."""
-
 AT_ONCE = 1024
 """Queries whose scores are corrected at a time, where that does not hang on which came before."""
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """How good the pseudo-labels of one stream were, and how far the weights moved.
+class StreamOutcome(NamedTuple):
+    """What a row with one seed came to."""
 
-    Attributes:
-        labels: how many queries have a pseudo-label.
-        right: share of the pseudo-labels, the last of each query, that are its own clip; None without pseudo-labels.
-        coverage: share of the clips that are a pseudo-label; None without any.
-        gini: Gini coefficient of the pseudo-labels over the clips; None without any.
-        counterfactual: captions that lost a word, of all steps.
-        moved: how far the weights went, as a share of their length.
-        changed: share of the queries with another first clip than the source's.
-        rank_before: mean rank of the labels among their candidates by the correction of bias before it trained on
-            them, over the steps; None without the correction.
-        rank_after: the same after it trained.
-        sentence: what was decided in the end.
-    """
-
-    labels: int
-    right: float | None
-    coverage: float | None
-    gini: float | None
-    counterfactual: int
-    moved: float
-    changed: float
-    rank_before: float | None
-    rank_after: float | None
-    sentence: str
-
-
-@dataclass(frozen=True, eq=False)
-class StreamOutcome:
-    """Metrics of one stream of queries, answered by the method of one row of a table with one seed.
-
-    Attributes:
-        per_query: columns of `METRICS`, (Q,) each, in the order of the split's captions.
-        diagnosis: how good the pseudo-labels were; None where nothing was learned.
-    """
-
-    per_query: PerQuery
-    diagnosis: Diagnosis | None = None
+    per_query: PerQuery  # columns of `METRICS`, (Q,) each, in the order of the split's captions
+    labels: Mapping[str, float | None] | None = None  # how good the pseudo-labels were, by head; None without learning
+    ended: str = ""  # what was decided in the end
 
     def figure(self, metric: str) -> float:
         """Summarise a metric over all captions, R@k in percent or a median rank."""
@@ -148,12 +263,7 @@ class StreamOutcome:
 
 
 class Target:
-    """One model with its test split, whose captions are a stream of queries for each row of a table.
-
-    Args:
-        model: source model, with features of the split that is searched.
-        bank: bank of training captions; None for none.
-    """
+    """One model with its test split, whose captions are a stream of queries for each row of a table."""
 
     def __init__(self, model: Model, bank: CaptionBank | None = None) -> None:
         part = model.part.only(model.part.corpus)
@@ -172,7 +282,6 @@ class Target:
 
     @cached_property
     def tagged(self) -> list[Tagged]:
-        """Return the words of the captions with their tags."""
         return self.tagger.tag(self.sentences)
 
     @cached_property
@@ -195,13 +304,9 @@ class Target:
         return found
 
     def bank_scores(self, seed: int, most: int) -> FloatArray:
-        """Compute the source model's scores (N, V) of training captions, drawn at random, and the target's V clips.
+        """Compute the source model's scores (N, V) of at most so many training captions, drawn, and the target's clips.
 
         The scores of the latest draw are kept, so that a second call with the same arguments costs nothing.
-
-        Args:
-            seed: seed of the draw.
-            most: most captions that are drawn; N is fewer where there are not so many.
         """
         assert self.bank is not None
         if self._drawn is None or self._drawn[0] != (seed, most):
@@ -227,11 +332,15 @@ class Target:
         reads = self.read if row.settings.reads_captions else None
         return resources_of(prepared, self.part.videos, row.settings, reads, self.tagger, confounders=given)
 
-    def check(self, row: Row) -> None:
-        """Check that the model can answer a stream by the method of a row."""
+    def lacks(self, row: Row) -> str:
+        """Say why the model cannot answer a stream by the method of a row; empty where it can."""
         if row.settings is not None:
-            self.resources(row).check(row.settings)
-            learnable(self.matcher, row.settings.learns, row.settings.objective)
+            try:
+                self.resources(row).check(row.settings)
+                learnable(self.matcher, row.settings.learns, row.settings.objective)
+            except UsageError as error:
+                return str(error)
+        return ""
 
     def model(self, row: Row) -> TestTimeMatcher:
         """Return a matcher around the source model that learns at test time by the method of a row."""
@@ -247,28 +356,31 @@ def answered(target: Target, row: Row, seed: int, progress: Progress, *, setting
     row = replace(row, settings=replace(row.settings, seed=seed))
     found = adapt(target.model(row), target.stream(seed), progress, keep=True)
     scores = target.part.scores(found.matcher) if found.scores is None else found.scores
-    return StreamOutcome(_measured(target, scores), diagnosed(found.report, target))
+    return StreamOutcome(_measured(target, scores), diagnosed(found.report, target), found.report.sentence)
 
 
-def diagnosed(report: AdaptReport, target: Target) -> Diagnosis:
-    """Compare the pseudo-labels of a stream with the clips that its captions describe."""
+def diagnosed(report: AdaptReport, target: Target) -> dict[str, float | None]:
+    """Compare the pseudo-labels of a stream, the last of each query, with the clips that its captions describe.
+
+    Ranks are those of the labels among their candidates by the correction of bias, before and after it trained on them,
+    as means over the steps; shares are None without any label, ranks without the correction.
+    """
     last = dict(pair for step in report.steps for pair in step.labels)
     own = dict(zip(target.part.corpus.captions["caption_id"], target.own, strict=True))
     columns = {clip: column for column, clip in enumerate(target.part.videos.ids)}
     ranks = [step.label_rank for step in report.steps if step.label_rank is not None]
     shared = balance(np.array([columns[clip] for clip in last.values()], np.int64), len(columns))
-    return Diagnosis(
-        len(last),
-        float(np.mean([own[query] == clip for query, clip in last.items()])) if last else None,
-        shared.coverage if last else None,
-        shared.gini if last else None,
-        sum(step.counterfactual for step in report.steps),
-        report.moved,
-        report.first_changed,
-        float(np.mean([rank.before for rank in ranks])) if ranks else None,
-        float(np.mean([rank.after for rank in ranks])) if ranks else None,
-        report.sentence,
-    )
+    return {
+        "labels": len(last),
+        "right, %": 100 * float(np.mean([own[query] == clip for query, clip in last.items()])) if last else None,
+        "coverage, %": 100 * shared.coverage if last else None,
+        "Gini": shared.gini if last else None,
+        "counterfactual captions": sum(step.counterfactual for step in report.steps),
+        "weights moved, %": 100 * report.moved,
+        "first clips changed, %": 100 * report.first_changed,
+        "rank before": float(np.mean([rank.before for rank in ranks])) if ranks else None,
+        "rank after": float(np.mean([rank.after for rank in ranks])) if ranks else None,
+    }
 
 
 def switched(correction: CausalCorrection, row: Row) -> CausalCorrection:
@@ -289,13 +401,23 @@ def _measured(target: Target, scores: ScoreBlocks) -> PerQuery:
 
 def _normalised(target: Target, norm: Norm, seed: int, settings: AdaptSettings) -> Scores:
     """The source model's scores, corrected by those of other queries."""
-    stream, rescore = target.stream(seed), _rescoring(norm, target.part.videos.ids)
+    stream = target.stream(seed)
     videos = stream.videos
+
+    def rescore(scores: FloatArray, bank: FloatArray) -> FloatArray:
+        given = Scores(scores, [str(row) for row in range(len(scores))], videos.ids)
+        if norm.method == "qb-norm":
+            corrected: FloatArray = querybank_norm(given, bank).values
+        else:
+            corrected = nearest_neighbour_norm(given, bank, top=min(NEIGHBOURS, len(bank))).values
+        return corrected
+
     correct: Callable[[FloatArray], FloatArray]
     whole = matcher_scores(target.matcher, stream.texts, videos)
     count, columns = len(stream.sentences), slice(0, len(videos.ids))
     if settings.online and not norm.trained:
-        correct, size = StreamNorm(rescore, most=settings.bank), settings.batch_size
+        one_by_one: Rescore = rescore
+        correct, size = StreamNorm(one_by_one, most=settings.bank), settings.batch_size
     else:
         latest = slice(max(0, count - settings.bank), count)
         bank = target.bank_scores(seed, settings.bank) if norm.trained else whole.block(latest, columns)
@@ -304,43 +426,41 @@ def _normalised(target: Target, norm: Norm, seed: int, settings: AdaptSettings) 
     return Scores(np.concatenate(rows), stream.texts.ids, videos.ids)
 
 
-def _rescoring(norm: Norm, videos: Sequence[str]) -> Rescore:
-    def rescore(scores: FloatArray, bank: FloatArray) -> FloatArray:
-        given = Scores(scores, [str(row) for row in range(len(scores))], videos)
-        if norm.method == "qb-norm":
-            corrected: FloatArray = querybank_norm(given, bank).values
-        else:
-            corrected = nearest_neighbour_norm(given, bank, top=min(NEIGHBOURS, len(bank))).values
-        return corrected
-
-    return rescore
-
-
-# Which clips are crowded and by which words, and Figure 4 of TITAN (MM 2023): when they count as crowded.
+# crowded clips and their words, and figure 4: when clips count as crowded ---------------------------------------------
 
 WORDS = 5
 """Over-attended words of a clip that are listed."""
-RECALLS = METRICS[:3]
 
 
-def hub_table(targets: Sequence[Target], settings: AdaptSettings) -> AuditTable:
-    """Make a table of the clips that rank first for most queries, and of the words these have in common."""
+def _hubs(targets: Sequence[Target], settings: AdaptSettings) -> AuditTable:
+    """The clips that rank first for most queries, and the words these have in common."""
     how = settings.counterfactuals or CounterfactualSettings()
-    rows = tuple(row for target in targets for row in _hubs(target, how))
-    columns = ("model", "clip", "queries", "own captions among them", "crowded", "words, with their queries")
-    return AuditTable(
-        "The clips that are first for most queries", columns, rows, paragraph("titan", "Words of crowded clips")
-    )
-
-
-def no_crowd(targets: Sequence[Target], settings: AdaptSettings) -> Iterator[str]:
-    """Yield a notice for each model for which the settings can make no counterfactual caption."""
-    if settings.counterfactuals is None:
-        return
+    rows: list[Cells] = []
     for target in targets:
-        if not counts(target, settings.counterfactuals)[0]:
-            beta = settings.counterfactuals.beta
-            limit = f"{beta:g}" if beta >= 1 else f"{100 * beta:g} % of the"
+        firsts, clips, own, words = target.firsts, target.part.videos.ids, np.array(target.own), dict[int, list[str]]()
+        full = hub_queries(firsts, len(firsts), how.beta)
+        for one in over_attended(target.tagged, firsts, replace(how, beta=0)):
+            words.setdefault(one.video, []).append(f"{one.word} ({one.count:,})")
+        rows += [
+            {
+                "model": target.name, "clip": clips[column], "queries": queries,
+                "own captions among them": int((own[firsts == column] == clips[column]).sum()),
+                "crowded": "yes" if column in full else "no",
+                "words, with their queries": ", ".join(words.get(column, [])[:WORDS]) or None,
+            }
+            for column, queries in balance(firsts, len(clips)).hubs
+        ]  # fmt: skip
+    title = "The clips that are first for most queries"
+    return AuditTable.of(title, rows, paragraph("titan", "Words of crowded clips"))
+
+
+def _no_crowd(targets: Sequence[Target], settings: AdaptSettings) -> Iterator[str]:
+    """A notice for each model for which the settings can make no counterfactual caption."""
+    how = settings.counterfactuals
+    for target in targets if how is not None else ():
+        assert how is not None
+        if not counts(target, how)[0]:
+            limit = f"{how.beta:g}" if how.beta >= 1 else f"{100 * how.beta:g} % of the"
             yield (
                 f"{target.name}: no clip is first for more than {limit} queries, so few or no counterfactual captions "
                 "are made; --set counterfactuals.beta=0.01 asks for 1 % of the queries."
@@ -353,43 +473,20 @@ def counts(target: Target, how: CounterfactualSettings) -> tuple[int, int]:
     return len(hub_queries(target.firsts, len(target.sentences), how.beta)), len(made)
 
 
-def sweep_tables(targets: Sequence[Target], settings: AdaptSettings) -> tuple[AuditTable, ...]:
-    """Make a table of how many clips are crowded and how many captions lose a word, over both thresholds."""
-    assert settings.counterfactuals is not None
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (target.name, point.row, *counts(target, point.how))
-        for target in targets
-        for points in swept(settings.counterfactuals).values()
-        for point in points.values()
-    )
-    columns = ("model", "row", "crowded clips", "counterfactual captions")
+def _let_through(targets: Sequence[Target], own: CounterfactualSettings) -> AuditTable:
+    """How many clips are crowded and how many captions lose a word, over both thresholds."""
+    rows: list[Cells] = []
+    for target in targets:
+        for point in (point for points in swept(own).values() for point in points.values()):
+            crowded, made = counts(target, point.how)
+            through: Cells = {"crowded clips": crowded, "counterfactual captions": made}
+            rows.append({"model": target.name, "row": point.row, **through})
     note = "By the first clips of the source model; a model that learns meanwhile makes others from batch to batch."
-    return (AuditTable("What the thresholds let through", columns, rows, note),)
-
-
-def sweep_figures(target: Target, runs: SeededRuns[str, str], settings: AdaptSettings) -> Iterator[AuditFigure]:
-    """Draw recall over each threshold of figure 4, beside the crowded clips and counterfactual captions it gives."""
-    assert settings.counterfactuals is not None
-    for name, points in swept(settings.counterfactuals).items():
-        there = {value: point for value, point in points.items() if point.row in runs.rows}
-        draw = partial(_sweep, target, runs, name, there)
-        yield AuditFigure(f"{target.name}: {name}", draw, "Bands are of the seeds, where there are some.")
-
-
-def _hubs(target: Target, how: CounterfactualSettings) -> Iterator[tuple[Cell, ...]]:
-    firsts = target.firsts
-    full = hub_queries(firsts, len(firsts), how.beta)
-    words: dict[int, list[str]] = {}
-    for one in over_attended(target.tagged, firsts, replace(how, beta=0)):
-        words.setdefault(one.video, []).append(f"{one.word} ({one.count:,})")
-    for column, queries in balance(firsts, len(target.part.videos.ids)).hubs:
-        clip = target.part.videos.ids[column]
-        own = sum(target.own[row] == clip for row in (firsts == column).nonzero()[0])
-        named = ", ".join(words.get(column, [])[:WORDS]) or None
-        yield (target.name, clip, queries, own, "yes" if column in full else "no", named)
+    return AuditTable.of("What the thresholds let through", rows, note)
 
 
 def _sweep(target: Target, runs: SeededRuns[str, str], name: str, points: Mapping[float, Swept]) -> go.Figure:
+    """Recall over a threshold of figure 4, beside the crowded clips and counterfactual captions it gives."""
     recalls = {
         metric: [(float(value), runs.mean(point.row, metric)) for value, point in points.items()] for metric in RECALLS
     }
@@ -401,89 +498,60 @@ def _sweep(target: Target, runs: SeededRuns[str, str], name: str, points: Mappin
     return sweep([Panel("Recall", "%", recalls), Panel("What is let through", "number", numbers)], name, columns=2)
 
 
-# Tables 1 to 3 and Figure 4 of TITAN (MM 2023): a stream without labels, answered in several ways.
+# tables 1 to 3 and figure 4: a stream answered in several ways --------------------------------------------------------
 
-MAIN = "R@1"
-TABLES_RECALLS = METRICS[:3]
-_DIAGNOSED = {
-    "labels": ("labels", 1), "right, %": ("right", 100), "coverage, %": ("coverage", 100), "Gini": ("gini", 1),
-    "counterfactual captions": ("counterfactual", 1), "weights moved, %": ("moved", 100),
-    "first clips changed, %": ("changed", 100), "rank before": ("rank_before", 1), "rank after": ("rank_after", 1),
-}  # fmt: skip
-"""Columns of the table of labels: a field of `Diagnosis` each, and what it is multiplied by."""
-OVER_CAPTIONS = "Intervals over captions."
 FEW_ROWS = 3
 """Rows that all have a sentence; of more, those have one that differ for sure."""
+Changes = Mapping[str, Mapping[str, Interval]]
+"""Figures by row and metric."""
 
 
-@dataclass(frozen=True)
-class StreamComparison:
-    """A table that compares ways to answer a stream of queries: its rows, and the row they are compared with.
-
-    Attributes:
-        rows: makes the rows of the table.
-        against: name of the row that the others are compared with.
-        lead: the row whose change is the effect of the study, empty for that of the settings as they are; where it is
-            not there, the one with the largest change.
-        notes: headings of paragraphs of `papers/words/titan.md` that readers have to know.
-        sweeps: whether rows are points of the sweeps of Figure 4.
-    """
+class StreamComparison(NamedTuple):
+    """A table that compares ways to answer a stream of queries."""
 
     rows: RowsOf
-    against: str
-    lead: str = ""
-    notes: tuple[str, ...] = ()
-    sweeps: bool = False
+    against: str  # the row that the others are compared with
+    lead: str = ""  # the row whose change is the effect; empty for that of the settings as they are
+    notes: tuple[str, ...] = ()  # headings of paragraphs that readers have to know
+    sweeps: bool = False  # whether rows are points of the sweeps of figure 4
 
 
 @dataclass(frozen=True, eq=False)
 class ComparedStreams:
-    """One model's rows of a table of streams, measured with each seed.
-
-    Attributes:
-        target: the model and its split.
-        against: the row that the others are compared with.
-        outcomes: outcomes of each row by its name, one a seed.
-        runs: metrics of the rows over all captions.
-        left_out: why rows are missing, by the reason.
-    """
+    """One model's rows of a table of streams, measured with each seed."""
 
     target: Target
-    against: str
-    outcomes: Mapping[str, Sequence[StreamOutcome]]
-    runs: SeededRuns[str, str]
-    left_out: Mapping[str, Sequence[str]]
+    against: str  # the row that the others are compared with
+    outcomes: Mapping[str, Sequence[StreamOutcome]]  # of each row by its name, one a seed
+    runs: SeededRuns[str, str]  # metrics of the rows over all captions
+    left_out: Mapping[str, Sequence[str]]  # rows that are missing, by the reason
 
     def mean(self, row: str, metric: str) -> float:
-        """Return the mean of a metric of a row over the seeds."""
         return self.runs.mean(row, metric).value
 
     def changes(self, settings: AuditSettings) -> dict[str, dict[str, Interval]]:
         """Return how the recalls of each row differ from those of `against`, with intervals over captions."""
         before = self._hits(self.against)
-        found = {}
-        for row in self.outcomes:
-            if row != self.against:
-                changed = self._hits(row) - before
-                intervals = [hits_interval(column, self.target.groups, settings) for column in changed]
-                found[row] = dict(zip(TABLES_RECALLS, intervals, strict=True))
-        return found
-
-    def seed_changes(self) -> dict[str, dict[str, Interval]]:
-        """Return how the metrics of each row differ from those of `against`, with intervals over seeds."""
-        return self.runs.changes_beside(self.against)
+        return {
+            row: {
+                metric: hits_interval(column, self.target.groups, settings)
+                for metric, column in zip(RECALLS, self._hits(row) - before, strict=True)
+            }
+            for row in self.outcomes
+            if row != self.against
+        }
 
     def _hits(self, row: str) -> NDArray[np.float64]:
         """(3, Q) hits of each caption at each depth, in percent, their mean over seeds."""
         found: NDArray[np.float64] = np.mean(
-            [[one.per_query[metric] for metric in TABLES_RECALLS] for one in self.outcomes[row]], axis=0
+            [[one.per_query[metric] for metric in RECALLS] for one in self.outcomes[row]], axis=0
         )
         return found
 
 
 def compared_streams(
     comparison: StreamComparison, material: Workspace, settings: StudySettings, progress: Progress
-) -> Findings:
+) -> AuditResult:
     """Make a table of streams: answer the test split by the method of each row, with each model and seed."""
     models = material.encoders()
     rows = comparison.rows(settings.adapt, material.bank is not None)
@@ -495,27 +563,61 @@ def compared_streams(
     first = changes[found[0].target.name]
     lead = comparison.lead or name_of_whole(settings.adapt)
     lead = lead if lead in first else furthest({row: own[MAIN] for row, own in first.items()})
-    return Findings(
+    means: list[Cells] = [
+        {"model": one.target.name, "row": row, **{metric: one.mean(row, metric) for metric in METRICS}}
+        for one in found
+        for row in one.outcomes
+    ]
+    own, figures = settings.adapt.counterfactuals, list[AuditFigure]()
+    for one in found:
+        for name, points in swept(own).items() if comparison.sweeps and own is not None else ():
+            there = {value: point for value, point in points.items() if point.row in one.runs.rows}
+            draw = partial(_sweep, one.target, one.runs, name, there)
+            note = "Bands are of the seeds, where there are some."
+            figures.append(AuditFigure(f"{one.target.name}: {name}", draw, note))
+        bars = partial(change_bars, changes[one.target.name], MAIN)
+        figures.append(AuditFigure(f"{one.target.name}: change of {MAIN}", bars))
+    seed_by_seed = figure_table(
+        "What each changes, seed by seed",
+        _change_rows(found, [one.runs.changes_beside(one.against) for one in found]),
+        "change",
+        f"Student's t over {settings.seeds} seeds, so of the order of the queries and not of which they are.",
+    )
+    result = finding(
         " ".join(_told(found, changes)),
         effect_of(first[lead][MAIN], f"Change of {MAIN}: {lead} less {found[0].against}"),
         (
-            _means(found),
-            _changes_table("What each changes", [changes[one.target.name] for one in found], found, OVER_CAPTIONS),
-            *(() if settings.seeds == 1 else (_over_seeds(found, settings),)),
-            _diagnoses(found),
-            *(sweep_tables([one.target for one in found], settings.adapt) if comparison.sweeps else ()),
-            hub_table([one.target for one in found], settings.adapt),
+            AuditTable.of("What each finds", means, "Recall in percent; means over seeds."),
+            figure_table(
+                "What each changes", _change_rows(found, list(changes.values())), "change", "Intervals over captions."
+            ),
+            *([seed_by_seed] if settings.seeds > 1 else ()),
+            AuditTable.of("How good the pseudo-labels were", _labels(found), "Means over seeds; the end of the first."),
+            *([_let_through(targets, own)] if comparison.sweeps and own is not None else ()),
+            _hubs(targets, settings.adapt),
         ),
-        tuple(_figures(comparison, found, changes, settings)),
-        (*_left_out(found), *no_crowd([one.target for one in found], settings.adapt), *_one_seed(settings)),
+        figures,
+        (
+            *(
+                f"{one.target.name}, left out: {', '.join(names)}. {reason}"
+                for one in found
+                for reason, names in one.left_out.items()
+            ),
+            *_no_crowd(targets, settings.adapt),
+            *(
+                ["One seed: intervals do not count the order of the queries; give --seeds 3 or more."]
+                if settings.seeds == 1
+                else ()
+            ),
+        ),
         (
             *paragraphs("titan", "Measures", "Pseudo-labels"),
             settings_told(settings),
             paragraph("titan", "Seeds"),
             *paragraphs("titan", *comparison.notes),
         ),
-        few=few_clips(len(set(found[0].target.own))),
     )
+    return but_few(few_clips(len(set(found[0].target.own))), result)
 
 
 def settings_told(settings: StudySettings) -> str:
@@ -538,16 +640,12 @@ def _compared(target: Target, rows: Rows, against: str, settings: StudySettings,
     reasons: dict[str, list[str]] = {}
     able: Rows = {}
     for name, row in rows.items():
-        reason = _reason(target, row)
-        if reason:
+        if reason := target.lacks(row):
             reasons.setdefault(reason, []).append(name)
         else:
             able[name] = row
-    learning = [name for name, row in able.items() if row.settings is not None]
-    if not learning:
+    if not any(row.settings is not None for row in able.values()):
         raise UsageError(f"{target.name} cannot learn at test time: {next(iter(reasons))}")
-    if against not in able:
-        against = SOURCE
     seeds = range(settings.adapt.seed, settings.adapt.seed + settings.seeds)
     outcomes = by_row(
         (name, answered(target, able[name], seed, share, settings=settings.adapt))
@@ -556,21 +654,11 @@ def _compared(target: Target, rows: Rows, against: str, settings: StudySettings,
     figures = {
         name: [{metric: one.figure(metric) for metric in METRICS} for one in own] for name, own in outcomes.items()
     }
-    return ComparedStreams(target, against, outcomes, SeededRuns(figures, settings.audit.confidence), reasons)
+    runs = SeededRuns(figures, settings.audit.confidence)
+    return ComparedStreams(target, against if against in able else SOURCE, outcomes, runs, reasons)
 
 
-def _reason(target: Target, row: Row) -> str:
-    """Why a model cannot be asked in the way of a row; empty where it can."""
-    try:
-        target.check(row)
-    except UsageError as error:
-        return str(error)
-    return ""
-
-
-def _told(
-    found: Sequence[ComparedStreams], changes: Mapping[str, Mapping[str, Mapping[str, Interval]]]
-) -> Iterator[str]:
+def _told(found: Sequence[ComparedStreams], changes: Mapping[str, Changes]) -> Iterator[str]:
     """A sentence for the row that others are compared with, for each that can be told from it, and for the rest."""
     for one in found:
         of = f"{one.target.name}, " if len(found) > 1 else ""
@@ -585,80 +673,27 @@ def _told(
             yield f"{of}{others if of else others.capitalize()} within chance of {one.against}."
 
 
-def _means(found: Sequence[ComparedStreams]) -> AuditTable:
-    """The paper's form."""
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (one.target.name, row, *(one.mean(row, metric) for metric in METRICS)) for one in found for row in one.outcomes
-    )
-    return AuditTable("What each finds", ("model", "row", *METRICS), rows, "Recall in percent; means over seeds.")
-
-
-def _over_seeds(found: Sequence[ComparedStreams], settings: StudySettings) -> AuditTable:
-    note = f"Student's t over {settings.seeds} seeds, so of the order of the queries and not of which they are."
-    return _changes_table("What each changes, seed by seed", [one.seed_changes() for one in found], found, note)
-
-
-def _changes_table(
-    title: str, changes: Sequence[Mapping[str, Mapping[str, Interval]]], found: Sequence[ComparedStreams], note: str
-) -> AuditTable:
+def _change_rows(found: Sequence[ComparedStreams], changes: Sequence[Changes]) -> FigureRows:
     """Changes of each row, model by model."""
-    rows = (
+    return (
         ({"model": one.target.name, "row": row, "less": one.against}, figures)
         for one, own in zip(found, changes, strict=True)
         for row, figures in own.items()
     )
-    return figure_table(title, rows, "change", note)
 
 
-def _diagnoses(found: Sequence[ComparedStreams]) -> AuditTable:
-    """How right and how even the labels were, and how far the weights went."""
-    rows = [
-        (one.target.name, row, *_diagnosis([own.diagnosis for own in outcomes if own.diagnosis is not None]))
-        for one in found
-        for row, outcomes in one.outcomes.items()
-        if outcomes[0].diagnosis is not None
-    ]
-    columns = ("model", "row", *_DIAGNOSED, "in the end")
-    return AuditTable(
-        "How good the pseudo-labels were", columns, tuple(rows), "Means over seeds; the end of the first."
-    )
-
-
-def _diagnosis(own: Sequence[Diagnosis]) -> tuple[Cell, ...]:
-    def mean(values: Sequence[float | None], factor: float = 1.0) -> float | None:
-        known = [value for value in values if value is not None]
-        return factor * float(np.mean(known)) if known else None
-
-    means = (mean([getattr(one, name) for one in own], factor) for name, factor in _DIAGNOSED.values())
-    return (*means, own[0].sentence)
-
-
-def _left_out(found: Sequence[ComparedStreams]) -> Iterator[str]:
+def _labels(found: Sequence[ComparedStreams]) -> Iterator[Cells]:
+    """How right and how even the labels were, and how far the weights went: means over the seeds that know them."""
     for one in found:
-        for reason, rows in one.left_out.items():
-            yield f"{one.target.name}, left out: {', '.join(rows)}. {reason}"
+        for row, outcomes in one.outcomes.items():
+            own = [outcome.labels for outcome in outcomes if outcome.labels is not None]
+            known = {head: [seed[head] for seed in own if seed[head] is not None] for head in (own[0] if own else ())}
+            means = {head: float(np.mean(values)) if values else None for head, values in known.items()}  # type: ignore[arg-type]
+            if own:
+                yield {"model": one.target.name, "row": row, **means, "in the end": outcomes[0].ended}
 
 
-def _one_seed(settings: StudySettings) -> tuple[str, ...]:
-    if settings.seeds > 1:
-        return ()
-    return ("One seed: intervals do not count the order of the queries; give --seeds 3 or more.",)
-
-
-def _figures(
-    comparison: StreamComparison,
-    found: Sequence[ComparedStreams],
-    changes: Mapping[str, Mapping[str, Mapping[str, Interval]]],
-    settings: StudySettings,
-) -> Iterator[AuditFigure]:
-    for one in found:
-        name = one.target.name
-        if comparison.sweeps:
-            yield from sweep_figures(one.target, one.runs, settings.adapt)
-        yield AuditFigure(f"{name}: change of {MAIN}", partial(change_bars, changes[name], MAIN))
-
-
-# Figure 5 of TITAN (MM 2023, section 4.5): phrases of a caption with a clip, before and after the correction of bias.
+# figure 5 (section 4.5): phrases of a caption with a clip, before and after the correction of bias --------------------
 #
 # The paper shows two examples by hand; here the phrases are found by a tagger, and the captions are those whose clip
 # the correction changed, or those that the user names.
@@ -667,97 +702,60 @@ WHOLE = "the whole caption"
 JUDGES = ("source model", "correction, from the source", "correction, on the target")
 
 
-class Judged(NamedTuple):
-    """A phrase, or the whole caption, with its scores for a clip.
-
-    Attributes:
-        phrase: text of the phrase.
-        score: score of the source model.
-        before: probability by the correction as the source left it.
-        after: probability by the correction when it has learned from the target.
-    """
-
-    phrase: str
-    score: float
-    before: float
-    after: float
-
-
-@dataclass(frozen=True, eq=False)
-class Example:
-    """A caption with one of the clips it is labelled with, and the scores of its phrases.
-
-    Attributes:
-        system: name of the model.
-        caption: text of the caption.
-        clip: id of the clip.
-        role: whether it is the label without the correction, with it, or both.
-        right: whether the caption describes it.
-        judged: scores of the caption and of its phrases.
-    """
-
-    system: str
-    caption: str
-    clip: str
-    role: str
-    right: bool
-    judged: tuple[Judged, ...]
-
-
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Pseudo-labels of the captions of a test split, without the correction of bias and with it.
-
-    Attributes:
-        target: the model and its split.
-        model: around the source, with the encoded clips.
-        rows: (Q,) captions that have a label.
-        before: (Q,) columns of their clips without the correction.
-        after: (Q,) columns of their clips with the correction.
-        corrections: the correction as the source left it, and after the target.
-        rank: ranks of the labels before and after the target stage.
-    """
+    """Pseudo-labels of the captions of a test split, without the correction of bias and with it."""
 
     target: Target
-    model: TestTimeMatcher
-    rows: NDArray[np.int64]
-    before: NDArray[np.int64]
-    after: NDArray[np.int64]
-    corrections: tuple[CausalCorrection, CausalCorrection]
-    rank: LabelRank
+    model: TestTimeMatcher  # around the source, with the encoded clips
+    rows: NDArray[np.int64]  # (Q,) captions that have a label
+    before: NDArray[np.int64]  # (Q,) columns of their clips without the correction
+    after: NDArray[np.int64]  # (Q,) columns of their clips with the correction
+    corrections: tuple[CausalCorrection, CausalCorrection]  # as the source left it, and after the target
+    rank: LabelRank  # ranks of the labels before and after the target stage
 
-    def gain(self) -> NDArray[np.float64]:
-        """Return for each caption 100 where only the correction is right, -100 where only it is wrong, (Q,)."""
-        clips = np.array(self.target.part.videos.ids)
-        own = np.array(self.target.own)[self.rows]
-        found: NDArray[np.float64] = 100.0 * ((clips[self.after] == own) * 1.0 - (clips[self.before] == own))
+    def right(self, columns: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether clips are those that the captions describe, (Q,)."""
+        clips, own = np.array(self.target.part.videos.ids), np.array(self.target.own)
+        found: NDArray[np.bool_] = clips[columns] == own[self.rows]
         return found
 
+    def gain(self, audit: AuditSettings) -> Interval:
+        """Return by how many percent of the captions more labels are right with the correction."""
+        gained = 100.0 * (self.right(self.after) * 1.0 - self.right(self.before))
+        return mean_interval(gained.astype(np.float64), self.target.groups[self.rows], audit)
 
-def corrected_phrases(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
+
+def corrected_phrases(material: Workspace, settings: StudySettings, progress: Progress) -> AuditResult:
     """Make figure 5 of TITAN: phrases of captions with the clips of their labels, before and after the correction."""
     found: list[Labelled] = []
-    examples: list[Example] = []
+    rows: list[Cells] = []
+    figures: list[AuditFigure] = []
     for model, _ in each_part(material.encoders(), progress):
         found.append(_labelled(Target(model), settings.adapt))
-        examples += _examples(found[-1], settings.queries)
-    first, audit = found[0], settings.audit
-    gain = mean_interval(first.gain(), first.target.groups[first.rows], audit)
-    return Findings(
-        " ".join(_phrases_told(one, mean_interval(one.gain(), one.target.groups[one.rows], audit)) for one in found),
-        effect_of(gain, "Right labels, %: with the correction less without"),
-        (_table(examples),),
-        tuple(
-            AuditFigure(f"{one.system}: {one.caption!r} with {one.clip} ({one.role})", partial(_bars, one))
-            for one in examples
-        ),
+        for row, column, role in _chosen(found[-1], settings.queries):
+            target = found[-1].target
+            clip, caption = target.part.videos.ids[column], target.sentences[row]
+            said = _judged(found[-1], row, column)
+            head: Cells = {
+                "model": target.name, "caption": caption, "clip": clip, "it is the label": role,
+                "it is": "right" if target.own[row] == clip else "wrong",
+            }  # fmt: skip
+            rows += [{**head, "phrase": phrase, **own} for phrase, own in said.items()]
+            figures.append(AuditFigure(f"{target.name}: {caption!r} with {clip} ({role})", partial(_bars, said)))
+    first = found[0]
+    result = finding(
+        " ".join(_phrases_told(one, one.gain(settings.audit)) for one in found),
+        effect_of(first.gain(settings.audit), "Right labels, %: with the correction less without"),
+        (AuditTable.of("Phrases with clips", rows, digits=3),),
+        figures,
         (
             *paragraphs("shared", "A few captions"),
             *(() if settings.queries else paragraphs("titan", "Captions that are shown")),
         ),
         paragraphs("titan", "Phrases"),
-        few=few_clips(len(set(first.target.own))),
     )
+    return but_few(few_clips(len(set(first.target.own))), result)
 
 
 def _labelled(target: Target, settings: AdaptSettings) -> Labelled:
@@ -769,8 +767,7 @@ def _labelled(target: Target, settings: AdaptSettings) -> Labelled:
         )
     if not by_labels(settings).causal:
         raise UsageError("This study is about the correction of bias, and causal is false; leave that out.")
-    model = target.model(Row(settings))
-    resources = target.resources(Row(settings))
+    model, resources = target.model(Row(settings)), target.resources(Row(settings))
     count = min(settings.bank, len(target.sentences))
     captions = tuple(target.part.corpus.captions["caption_id"])[:count]
     seen = QueryWindow(texts_of(target.part.texts, captions), target.sentences[:count])
@@ -782,75 +779,50 @@ def _labelled(target: Target, settings: AdaptSettings) -> Labelled:
     assert resources.correction is not None and here.target is not None and corrected.rank is not None
     place = {one: row for row, one in enumerate(captions)}
     rows = np.array([place[one] for one in plain.texts.ids[: plain.queries]], np.int64)
-    corrections = resources.correction, here.target.correction
-    return Labelled(target, model, rows, _columns(plain), _columns(corrected), corrections, corrected.rank)
+    before, after = (pairs.columns[: pairs.queries] for pairs in (plain, corrected))
+    return Labelled(target, model, rows, before, after, (resources.correction, here.target.correction), corrected.rank)
 
 
-def _columns(pairs: PseudoPairs) -> NDArray[np.int64]:
-    return pairs.columns[: pairs.queries]
-
-
-def _examples(found: Labelled, queries: Sequence[str]) -> list[Example]:
-    examples: list[Example] = []
-    for at in _chosen(found, queries):
-        row, clips = int(found.rows[at]), dict[int, str]()
-        for column, role in ((int(found.before[at]), "without correction"), (int(found.after[at]), "with correction")):
-            clips[column] = "with and without correction" if column in clips else role
-        for column, role in clips.items():
-            examples.append(_example(found, row, column, role))
-    return examples
-
-
-def _chosen(found: Labelled, queries: Sequence[str]) -> list[int]:
-    """Places among the labelled captions."""
+def _chosen(found: Labelled, queries: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+    """Captions that are shown with each clip they are labelled with, and whether it is the label without or with."""
     ids = found.target.part.corpus.captions["caption_id"].to_list()
-    if queries:
-        place = {ids[row]: at for at, row in enumerate(found.rows)}
-        if strange := [one for one in queries if one not in place]:
-            raise UsageError(
-                f"The split has no caption {strange[0]!r} with a label; --query takes ids of captions, and labels are "
-                f"given to the first {len(found.rows):,}."
-            )
-        return [place[one] for one in queries]
+    place = {ids[row]: at for at, row in enumerate(found.rows)}
+    if strange := [one for one in queries if one not in place]:
+        raise UsageError(
+            f"The split has no caption {strange[0]!r} with a label; --query takes ids of captions, and labels are "
+            f"given to the first {len(found.rows):,}."
+        )
     changed = np.flatnonzero(found.before != found.after).tolist()
-    return list(islice(changed, CAPTIONS)) or list(range(min(CAPTIONS, len(found.rows))))
+    usual = list(islice(changed, CAPTIONS)) or list(range(min(CAPTIONS, len(found.rows))))
+    for at in [place[one] for one in queries] or usual:
+        row, before, after = (int(own[at]) for own in (found.rows, found.before, found.after))
+        if before == after:
+            yield row, before, "with and without correction"
+        else:
+            yield row, before, "without correction"
+            yield row, after, "with correction"
 
 
-def _example(found: Labelled, row: int, column: int, role: str) -> Example:
-    target = found.target
-    caption, clip = target.sentences[row], target.part.videos.ids[column]
-    phrases = list(dict.fromkeys(one.text for one in content_phrases(target.tagged[row])))
-    assert target.read is not None
-    texts = target.read([caption, *phrases])
-    judged = _judged(found, texts, column)
-    named = (WHOLE, *phrases)
-    return Example(
-        target.name,
-        caption,
-        clip,
-        role,
-        target.own[row] == clip,
-        tuple(Judged(name, *values) for name, values in zip(named, judged, strict=True)),
-    )
-
-
-def _judged(found: Labelled, texts: TextFeatures, column: int) -> list[tuple[float, float, float]]:
-    """Score each text with a clip: by the source model, and as probabilities before and after the target."""
+def _judged(found: Labelled, row: int, column: int) -> dict[str, dict[str, float]]:
+    """Score a caption and each of its phrases with a clip: by the source model, and as probabilities of both judges."""
     from scipy.special import expit
 
-    source, gallery = found.model.source, found.model.gallery
+    target, source, gallery = found.target, found.model.source, found.model.gallery
+    phrases = list(dict.fromkeys(one.text for one in content_phrases(target.tagged[row])))
+    assert target.read is not None and gallery.vectors is not None  # the study asks for both
+    texts = target.read([target.sentences[row], *phrases])
     scores = scored(source, texts, gallery.encoded)[:, column]
-    vectors = vectors_of(source, texts)
-    asked = np.full((len(texts.ids), 1), column)
-    assert gallery.vectors is not None  # the study asks for the correction
+    vectors, asked = vectors_of(source, texts), np.full((len(texts.ids), 1), column)
     sides = [expit(judged(one, vectors, gallery.vectors, asked))[:, 0] for one in found.corrections]
-    return [tuple(map(float, row)) for row in zip(scores, *sides, strict=True)]  # type: ignore[misc]
+    return {
+        phrase: dict(zip(JUDGES, map(float, own), strict=True))
+        for phrase, *own in zip((WHOLE, *phrases), scores, *sides, strict=True)
+    }
 
 
 def _phrases_told(found: Labelled, gain: Interval) -> str:
-    own, clips = np.array(found.target.own)[found.rows], np.array(found.target.part.videos.ids)
     changed = int((found.before != found.after).sum())
-    before, after = (100 * float((clips[columns] == own).mean()) for columns in (found.before, found.after))
+    before, after = (100 * float(found.right(columns).mean()) for columns in (found.before, found.after))
     return (
         f"{found.target.name}: the correction gives {changed:,} of {len(found.rows):,} captions another clip; "
         f"{after:.1f} % of the labels are right, {beside(gain, f'{before:.1f} % without it')}. Its target stage: "
@@ -858,21 +830,8 @@ def _phrases_told(found: Labelled, gain: Interval) -> str:
     )
 
 
-def _table(examples: Sequence[Example]) -> AuditTable:
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (one.system, one.caption, one.clip, one.role, "right" if one.right else "wrong", *said)
-        for one in examples
-        for said in one.judged
-    )
-    columns = ("model", "caption", "clip", "it is the label", "it is", "phrase", *JUDGES)
-    return AuditTable("Phrases with clips", columns, rows, digits=3)
-
-
-def _bars(example: Example) -> go.Figure:
-    values: Mapping[str, Mapping[str, Interval]] = {
-        judge: {one.phrase: Interval(one[place]) for one in example.judged}  # type: ignore[arg-type]
-        for place, judge in enumerate(JUDGES, start=1)
-    }
+def _bars(judged: Mapping[str, Mapping[str, float]]) -> go.Figure:
+    values = {judge: {phrase: Interval(own[judge]) for phrase, own in judged.items()} for judge in JUDGES}
     return deltas_by_group(values, "score of the model; probability by the correction")
 
 

@@ -19,7 +19,7 @@ from evenreel.errors import FeaturesError, UsageError
 from evenreel.features.scene_elements import EmbeddedDictionary, save_embedded
 from evenreel.language.scene_elements import SceneDictionary, given
 from evenreel.papers import STUDIES, StudySettings, Workspace, part_of, run_study
-from evenreel.papers.bima.parts import FOLDS, predicted, told_apart
+from evenreel.papers.bima.figures import FOLDS, predicted, told_apart
 from evenreel.papers.bima.tables import (
     CHOSEN,
     CLIP4CLIP,

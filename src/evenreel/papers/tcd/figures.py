@@ -29,13 +29,14 @@ from evenreel.evaluation import Interval
 from evenreel.evaluation.intervals import over_seeds
 from evenreel.matchers.scoring import encode_texts, encode_videos, score_with_parts
 from evenreel.papers.engine import (
-    Findings,
+    Cells,
     SeededRuns,
     batch_shape,
     by_row,
     each_seed,
     effect_of,
     few_seeds,
+    finding,
     learning_of,
     shown,
     splits_of,
@@ -54,7 +55,8 @@ from evenreel.papers.study import StudySettings, changed, paragraph, paragraphs
 from evenreel.papers.tcd.tables import BASES, WHOLE, WINDOWS, check_text, tcd_of, with_windows
 from evenreel.papers.workspace import ClipText, CorpusPart, Looking, Model, Workspace, texts_of, videos_of, words_said
 from evenreel.progress import Progress
-from evenreel.report.result import AuditFigure, AuditTable, Cell
+from evenreel.report.figures import Line, Panel, sweep
+from evenreel.report.result import AuditFigure, AuditResult, AuditTable
 from evenreel.similarity.tiles import evaluating, move
 from evenreel.training.batches import TrainingInputs
 from evenreel.training.cost import Cost, Shape, measured_times, recipe_cost
@@ -78,7 +80,7 @@ Counts = Mapping[str, NDArray[np.int64]]
 # tokens: figure 1 -----------------------------------------------------------------------------------------------------
 
 
-def token_balance(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
+def token_balance(material: Workspace, settings: StudySettings, progress: Progress) -> AuditResult:
     """Make figure 1 of TCD: count on-screen words, frames and windows of the clips that are searched."""
     counts = token_counts(searched_text(material))
     written = counts[WITH_TEXT] > 0
@@ -86,7 +88,7 @@ def token_balance(material: Workspace, settings: StudySettings, progress: Progre
     (ratio,) = ratio_intervals(above, below, np.arange(len(written)), settings.audit)
     words, frames = float(counts[IN_FRAMES].mean()), float(counts[FRAMES].mean())
     many = 100 * float((counts[ON_SIGNS] > MANY).mean())
-    rows: Iterable[dict[str, Cell | Interval]] = (
+    rows: Iterable[Cells] = (
         {
             "tokens": name,
             "mean of a clip": float(own.mean()),
@@ -96,7 +98,7 @@ def token_balance(material: Workspace, settings: StudySettings, progress: Progre
         }
         for name, own in counts.items()
     )
-    return Findings(
+    return finding(
         f"A clip has {frames:.1f} frames and {words:.1f} words in them on average, and {counts[WITH_TEXT].mean():.1f} "
         f"windows with text; {100 * written.mean():.0f} % of the clips show any text, {many:.0f} % more than {MANY} "
         "words on their signs.",
@@ -149,7 +151,7 @@ def pairs_of_tokens(counts: Counts) -> AuditTable:
     }
     own = {name: (float(tokens.mean()), float((tokens**2).mean())) for name, tokens in kinds.items()}
     paper = {f"the paper: {name}": (float(count), float(count**2)) for name, count in PAPER_TOKENS.items()}
-    rows: Iterable[dict[str, Cell | Interval]] = (
+    rows: Iterable[Cells] = (
         {
             "frames and": name,
             "tokens of a clip": tokens,
@@ -163,19 +165,13 @@ def pairs_of_tokens(counts: Counts) -> AuditTable:
 
 def _spread(counts: Counts) -> go.Figure:
     """Which share of the clips has at most so many tokens of a kind."""
-    import plotly.graph_objects as go
-
-    from evenreel.report.figures import COLOURS, axes
-
-    figure = go.Figure(layout=axes("tokens of a clip", "clips with at most so many, %"))
-    for number, (name, own) in enumerate(counts.items()):
+    lines: dict[str, Line] = {}
+    for name, own in counts.items():
         values, times = np.unique(own, return_counts=True)
-        figure.add_scatter(
-            x=values, y=100 * times.cumsum() / len(own), name=name, mode="lines+markers", line_shape="hv",
-            line_color=COLOURS[number % len(COLOURS)], marker_size=4,
-            hovertemplate="at most %{x}: %{y:.1f} % of the clips",
-        )  # fmt: skip
-    return figure.update_yaxes(range=[0, 101])
+        shares = 100 * times.cumsum() / len(own)
+        lines[name] = [(float(at), Interval(float(share))) for at, share in zip(values, shares, strict=True)]
+    figure = sweep([Panel("", "clips with at most so many, %", lines)], "tokens of a clip")
+    return figure.update_traces(line_shape="hv").update_yaxes(range=[0, 101])
 
 
 # costs: table 8 -------------------------------------------------------------------------------------------------------
@@ -189,7 +185,7 @@ _PAIRS, _TIMED = 64, 5
 """Captions, and clips, whose pairs are scored at a time; how often."""
 
 
-def reading_costs(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
+def reading_costs(material: Workspace, settings: StudySettings, progress: Progress) -> AuditResult:
     """Make table 8 of TCD: tokens, parameters, multiply-adds and times."""
     _, test = material.learning()
     recipe = tcd_of(material, settings)
@@ -206,7 +202,7 @@ def reading_costs(material: Workspace, settings: StudySettings, progress: Progre
     change = over_seeds([100 * (own[_STEP] / other[_STEP] - 1) for own, other in pairs], settings.audit.confidence)
     times_more = costs[ONE_BY_ONE].pair_multiply_adds / costs[WHOLE].pair_multiply_adds
     timed = SeededRuns(times, settings.audit.confidence, dict.fromkeys((_STEP, _PAIR), (0.0, float("inf"))))
-    return Findings(
+    return finding(
         f"A training step of tcd takes {shown(change)} % beside one of {BESIDE}, and a pair "
         f"{costs[WHOLE].pair_multiply_adds:,} multiply-adds; with {LONG} words one by one a pair would take "
         f"{times_more:.1f} times as many.",
@@ -251,7 +247,7 @@ def _pair_s(recipe: Recipe, dimension: int, test: CorpusPart) -> float:
 
 
 def _cost_table(costs: Mapping[str, Cost], shape: Shape) -> AuditTable:
-    rows: Iterable[dict[str, Cell | Interval]] = (
+    rows: Iterable[Cells] = (
         {
             "matcher": name,
             "parameters": cost.parameters + cost.embeddings,
@@ -279,7 +275,7 @@ SCORES = {"video": "S_TV", "ocr": "S_TO", "hybrid": "S_TH"}
 """What parts of a score are called, there and in the paper."""
 
 
-def first_answers(material: Workspace, settings: StudySettings, progress: Progress) -> Findings:
+def first_answers(material: Workspace, settings: StudySettings, progress: Progress) -> AuditResult:
     """Make figure 4 of TCD: the first clips of some captions, with the parts of their scores and their words."""
     models, looking = alike(material.encoders()), material.pictures()
     # what a model was given of each clip; beside one that reads nothing, what the features have
@@ -288,7 +284,7 @@ def first_answers(material: Workspace, settings: StudySettings, progress: Progre
     }
     rankings = {model.name: model.part.scores(model.matcher) for model in models}
     captions = asked(models[0].part.corpus, settings.queries) or chosen(models, rankings)
-    rows: list[dict[str, Cell | Interval]] = []
+    rows: list[Cells] = []
     figures: list[AuditFigure] = []
     ranks: dict[str, list[int]] = {model.name: [] for model in models}
     for caption in captions:
@@ -302,7 +298,7 @@ def first_answers(material: Workspace, settings: StudySettings, progress: Progre
     told, effect = shares_first(ranks)
     telling = {row["system"] for row in rows if any(row[head] is not None for head in SCORES.values())}
     silent = [model.name for model in models if model.name not in telling]
-    return Findings(
+    return finding(
         told,
         effect,
         (AuditTable.of("The first clips", rows, digits=3),),
@@ -317,12 +313,12 @@ def first_answers(material: Workspace, settings: StudySettings, progress: Progre
 
 def _answered(
     model: Model, scores: ScoreBlocks, row: int, texts: Mapping[str, ClipText], looking: Looking
-) -> tuple[int, list[dict[str, Cell | Interval]], list[FramedClip]]:
+) -> tuple[int, list[Cells], list[FramedClip]]:
     """The rank of a caption's own clip, and the clips that a system ranks first for it: as rows, and as pictures."""
     part = model.part
     said = answer(model, scores, row, FIRST)
     values = scores.block(slice(row, row + 1), slice(0, len(scores.video_ids)))[0]
-    rows: list[dict[str, Cell | Interval]] = []
+    rows: list[Cells] = []
     pictures = []
     for place, (column, own) in enumerate(zip(said.first, part_scores(model, row, said.first), strict=True), start=1):
         clip, right, words = part.videos.ids[column], column == said.own, words_of(texts[part.videos.ids[column]])

@@ -18,7 +18,7 @@ from evenreel.matchers.adapter import Adapted, AdapterSettings
 from evenreel.matchers.batches import video_batch
 from evenreel.matchers.bima import Bima
 from evenreel.papers import CorpusPart, Model, StudySettings, Workspace, part_of, run_study, study_recipe
-from evenreel.papers.bima.looks import (
+from evenreel.papers.bima.figures import (
     SCORE,
     ElementLook,
     Heat,
