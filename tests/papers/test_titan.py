@@ -23,8 +23,7 @@ from evenreel.adaptation.titan import (
     naive,
     rank_sums,
 )
-from evenreel.adaptation.titan_correction import TargetStage, judged, label_rank
-from evenreel.cli.app import choose
+from evenreel.adaptation.titan_correction import TargetStage, chosen, judged, label_rank
 from evenreel.corpus import make_corpus
 from evenreel.errors import UsageError
 from evenreel.evaluation.rescoring import nearest_neighbour_norm
@@ -472,7 +471,7 @@ def test_phrases_are_judged_by_the_formulas(material: Workspace, found: AuditRes
     stage = TargetStage(model.prepared.correction, confounders, PLAIN.causal_fit)
     stage.learn(q, v, candidates)
     after = stage.correction
-    corrected = choose(after, q, v, candidates).columns
+    corrected = chosen(judged(after, q, v, candidates), candidates)
     row = material.test.captions["caption_id"].to_list().index("test 4 falls")
     clips = model.part.videos.ids
     (table,) = found.tables
@@ -485,9 +484,7 @@ def test_phrases_are_judged_by_the_formulas(material: Workspace, found: AuditRes
         expected = matcher_scores(model.matcher, texts, model.part.videos).score_all().values[0, column]
         with torch.no_grad():
             asked = text_vectors(model.matcher, text_batch(texts))
-            sides = [
-                one.target_logits(asked, v[[column]]).sigmoid().item() for one in (model.prepared.correction, after)
-            ]
+            sides = [one.logits(asked, v[[column]]).sigmoid().item() for one in (model.prepared.correction, after)]
         assert line[6:] == pytest.approx((expected, *sides), abs=1e-5)
         assert line[4] == ("right" if line[2] == "test 4" else "wrong")
     own = material.test.captions["clip_id"].to_list()
