@@ -16,7 +16,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any, Literal, get_args
 
 from evenreel.errors import UsageError
@@ -28,12 +28,12 @@ from evenreel.language.synonyms import (
     Synonyms,
     amounts,
     caption_synonyms,
-    packaged_lines,
+    packaged_rows,
     stop_nouns,
     stop_verbs,
 )
 from evenreel.language.taggers import TaggerName, load_tagger
-from evenreel.language.tokens import Tagged, Token
+from evenreel.language.tokens import Tagged, Token, most_frequent
 from evenreel.progress import Progress
 
 Forms = Literal["all", "whole", "bare"]
@@ -255,31 +255,23 @@ def _short(value: object) -> str:
     return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."
 
 
-@lru_cache(maxsize=1)
-def _lists() -> dict[str, tuple[str, ...]]:
-    lists: dict[str, tuple[str, ...]] = {}
-    for line in packaged_lines("scene_elements.txt"):
-        name, _, words = line.partition(": ")
-        lists[name] = lists.get(name, ()) + tuple(words.split(", "))
-    return lists
-
-
+@cache
 def words_of_list(name: str) -> tuple[str, ...]:
     """Return the phrases of a list in the package's `scene_elements.txt` by the list's name, in its order."""
-    return _lists()[name]
+    return tuple(phrase for row in packaged_rows("scene_elements.txt")[name] for phrase in row.split(", "))
 
 
-@lru_cache(maxsize=1)
+@cache
 def _no_entities() -> frozenset[str]:
     return stop_nouns() | frozenset(words_of_list("not_entity"))
 
 
-@lru_cache(maxsize=1)
+@cache
 def _no_activities() -> frozenset[str]:
     return stop_verbs() | frozenset(words_of_list("not_activity"))
 
 
-@lru_cache(maxsize=1)
+@cache
 def _compounds() -> frozenset[str]:
     """Noun phrases that are one thing with their first word."""
     return frozenset(words_of_list("entity")) | caption_synonyms().nouns.keys()
@@ -383,7 +375,7 @@ def dictionary_of(named: Sequence[Elements], settings: MiningSettings, source: s
     """Make a dictionary of the phrases that most captions name; ties are broken by the alphabet."""
     entities, activities = counts_of(named)
     kept = [
-        _most_frequent(counts, settings.min_captions, most)
+        most_frequent(counts, settings.min_captions)[:most]
         for counts, most in ((entities, settings.max_entities), (activities, settings.max_activities))
     ]
     if not any(kept):
@@ -436,8 +428,3 @@ def _check(kind: str, phrases: tuple[str, ...], counts: tuple[int, ...]) -> None
         raise UsageError(f"{twice[:80]!r} is there more than once among the {kind}; name it once.")
     if counts and len(counts) != len(phrases):
         raise UsageError(f"There are {len(counts):,} counts for {len(phrases):,} {kind}; give one for each, or none.")
-
-
-def _most_frequent(counts: Counter[str], least: int, most: int) -> list[tuple[str, int]]:
-    enough = ((phrase, count) for phrase, count in counts.items() if count >= least)
-    return sorted(enough, key=lambda one: (-one[1], one[0]))[:most]

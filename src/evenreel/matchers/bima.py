@@ -39,7 +39,7 @@ from evenreel.config import (
 )
 from evenreel.errors import UsageError
 from evenreel.features.shards import unseal
-from evenreel.language.tokens import split_words
+from evenreel.language.tokens import most_frequent, split_words
 from evenreel.losses import info_nce
 from evenreel.matchers.adapter import AdapterSettings, ResidualMap, identity
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, pretrained_mean_of
@@ -471,8 +471,7 @@ def vocabulary_of(captions: Iterable[str], most: int, least: int = 1) -> tuple[s
     ('a', 'dog', 'and')
     """
     counts = Counter(word for caption in captions for word in words_in(caption))
-    kept = sorted((word for word, count in counts.items() if count >= least), key=lambda word: (-counts[word], word))
-    return tuple(kept[:most])
+    return tuple(word for word, _ in most_frequent(counts, least)[:most])
 
 
 class CaptionWords:

@@ -33,6 +33,7 @@ from evenreel.config import (
 )
 from evenreel.errors import UsageError
 from evenreel.language.role_graphs import ROLES
+from evenreel.language.tokens import most_frequent
 from evenreel.language.wording import read_word_vectors
 from evenreel.losses.ranking import RankingSettings, ranking_hinge
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
@@ -87,8 +88,7 @@ def with_vocabulary(settings: Mapping[str, Any], learned: LearnedFrom) -> dict[s
         return dict(settings)
     counts = Counter(word for graph in learned.graphs for word in graph.words)
     least = settings.get("words_at_least", HgrSettings.words_at_least)
-    words = sorted((word for word, count in counts.items() if count >= least), key=lambda word: (-counts[word], word))
-    return {**settings, "vocabulary": tuple(words)}
+    return {**settings, "vocabulary": tuple(word for word, _ in most_frequent(counts, least))}
 
 
 UNKNOWN = 0
