@@ -54,13 +54,8 @@ thing that is shown and of the one that is absent."""
 def recomposed(edit: str, captions: Sequence[str], clip_ids: Sequence[str], tagger: Tagger, seed: int = 0) -> list[str]:
     """Apply an edit of composition to captions; those in which nothing can be changed stay as they are.
 
-    Args:
-        edit: name of the edit, one of `EDITS`.
-        captions: Q texts; a draw depends on the text and the seed alone, so equal captions get equal edits.
-        clip_ids: clip of each caption (Q,); a thing that is denied is one that captions of other clips name, the same
-            one for all edits of `THINGS` and `ANSWERS`.
-        tagger: tags the words, by which it is told what can change places.
-        seed: seed of what is drawn: another colour, a thing that is absent.
+    A draw depends on the text and the seed alone, so equal captions get equal edits. A thing that is denied is one that
+    captions of other clips name, by `clip_ids` (Q,), the same one for all edits of `THINGS` and `ANSWERS`.
 
     Raises:
         UsageError: there is no such edit.
@@ -359,10 +354,10 @@ def _motion(tokens: Tagged, start: int, stop: int) -> bool:
     place = start - 1
     while place >= 0 and (tokens[place].part in ("noun", "adjective", "adverb") or tokens[place].tag in OPENERS):
         place -= 1
-    if _lemma(tokens, place) not in words("motion verbs") | words_of("motion") or tokens[place].part != "verb":
+    verb = _lemma(tokens, place)
+    if tokens[place].part != "verb" or not (verb in words("motion verbs") or verb in words_of("motion")):
         return False
-    relation = " ".join(token.text.lower() for token in tokens[start:stop])
-    if _lemma(tokens, place) in words(f"not {relation}"):
+    if verb in words(f"not {' '.join(token.text.lower() for token in tokens[start:stop])}"):
         return False
     if tokens[start].text.lower() in ("up", "down"):
         return place == start - 1

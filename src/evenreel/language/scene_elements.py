@@ -17,8 +17,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
+from evenreel.config import check_settings, whole
 from evenreel.errors import UsageError
 from evenreel.language.folding import lemma_of
 from evenreel.language.noun_phrases import Phrase, base_form, phrases, with_opener
@@ -66,20 +67,15 @@ class MiningSettings:
     """
 
     tagger: TaggerName = "auto"
-    min_captions: int = 5
-    max_entities: int = 2000
-    max_activities: int = 1000
+    min_captions: Annotated[int, whole(1)] = 5
+    max_entities: Annotated[int, whole(1)] = 2000
+    max_activities: Annotated[int, whole(1)] = 1000
     modifiers: Forms = "all"
     objects: Forms = "all"
     synonyms: Synonyms = NO_SYNONYMS
 
     def __post_init__(self) -> None:
-        for name in ("min_captions", "max_entities", "max_activities"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} is {getattr(self, name)}; it must be 1 or more.")
-        for name in ("modifiers", "objects"):
-            if getattr(self, name) not in get_args(Forms):
-                raise UsageError(f"{name} is {getattr(self, name)!r}; choose all, whole or bare.")
+        check_settings("mining", self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,16 +396,7 @@ def counts_of(named: Iterable[Elements]) -> tuple[Counter[str], Counter[str]]:
 
 
 def given(entities: Sequence[str], activities: Sequence[str], source: str = GIVEN) -> SceneDictionary:
-    """Make a dictionary of given phrases; surplus spaces are removed, everything else is kept.
-
-    Args:
-        entities: noun phrases.
-        activities: verb phrases.
-        source: origin of the phrases, in words.
-
-    Raises:
-        UsageError: there is no phrase, one is empty, or one is there twice.
-    """
+    """Make a dictionary of given phrases, each once; surplus spaces are removed, everything else is kept."""
     tidy = [tuple(" ".join(phrase.split()) for phrase in some) for some in (entities, activities)]
     return SceneDictionary(tidy[0], tidy[1], source=source)
 

@@ -26,17 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from evenreel.config import (
-    AT_LEAST_0,
-    FINITE,
-    MOST_BITS,
-    MOST_LAYERS,
-    MOST_SIZE,
-    WORDS,
-    Allowed,
-    check_settings,
-    whole,
-)
+from evenreel.config import AT_LEAST_0, FINITE, MOST_BITS, MOST_LAYERS, MOST_SIZE, WORDS, Allowed, check_settings, whole
 from evenreel.errors import UsageError
 from evenreel.features.shards import unseal
 from evenreel.language.tokens import most_frequent, split_words

@@ -13,7 +13,7 @@ from torch import Tensor
 from evenreel.arrays import slices
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import row_lengths, text_batch, to_device, video_batch
-from evenreel.matchers.matcher import Coarse, Matcher, ScoresInParts, Wrapper, check_lengths, check_texts, check_videos
+from evenreel.matchers.matcher import Matcher, ScoresInParts, Wrapper, check_lengths, check_texts, check_videos
 from evenreel.similarity.tiles import (
     DEFAULT_BUDGET_BYTES,
     Encoded,
@@ -21,7 +21,6 @@ from evenreel.similarity.tiles import (
     device_of,
     evaluating,
     gather_rows,
-    mapped,
     take_rows,
 )
 from evenreel.types import NO_NOTES, FloatArray, ScoreNotes, TextFeatures, VideoFeatures
@@ -136,12 +135,11 @@ def score_shortlists(
 
 def chosen_rows(encoded: Encoded, rows: NDArray[np.int64]) -> Encoded:
     """Select encoded captions or videos by their rows, in the order given; states are copied."""
-    taken = torch.from_numpy(rows)
-    return Encoded(tuple(encoded.ids[row] for row in rows), mapped(encoded.state, lambda tensor: tensor[taken]))
+    return Encoded(tuple(encoded.ids[row] for row in rows), take_rows(encoded.state, torch.from_numpy(rows)))
 
 
 class CoarseScorer(Wrapper):
-    """Scorer of encoded captions and videos by a matcher's cheap score."""
+    """Scorer by the cheap score of the same states, one product of vectors a pair, that a matcher has (`coarse`)."""
 
     def score(self, text: Any, video: Any) -> Tensor:
         """Compute the cheap score (Q, V) of encoded captions and videos."""
@@ -152,7 +150,7 @@ class CoarseScorer(Wrapper):
 def coarse_scorer(matcher: Matcher) -> CoarseScorer | None:
     """Return the scorer of a matcher's cheap score; None where it has none."""
     scored = encoding_matcher(matcher)
-    return CoarseScorer(scored) if isinstance(scored, Coarse) else None
+    return CoarseScorer(scored) if hasattr(scored, "coarse") else None
 
 
 def encoding_matcher(matcher: Matcher) -> Matcher:
