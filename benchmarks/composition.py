@@ -31,7 +31,6 @@ from evenreel.audits import AuditSettings, measure_composition
 from evenreel.audits.composition import EditChoice
 from evenreel.audits.edits import CONTROL
 from evenreel.corpus import make_corpus
-from evenreel.evaluation.concentration import skewness
 from evenreel.types import Corpus, Scores
 
 CELLS = ("100x1", "100x5", "300x1")
@@ -69,8 +68,7 @@ class World(false_alarms.World):
     def hub_skewness(self) -> float:
         """How uneven the first ten places of the true captions are."""
         _, scores, _ = self.drawn("noisy")
-        first = np.argsort(-np.asarray(scores.values), axis=1)[:, :10]
-        return skewness(np.bincount(first.ravel(), minlength=self.clips))
+        return false_alarms.first_ten_skewness(np.asarray(scores.values))
 
 
 def other_noise(content: Any, random: np.random.Generator) -> Any:

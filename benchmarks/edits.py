@@ -29,7 +29,7 @@ from evenreel.errors import UsageError
 from evenreel.matchers.matcher import Matcher
 from evenreel.matchers.scoring import matcher_scores
 from evenreel.planted import BiasName, PlantedCorpus, edited, plan_corpus, text_features, video_features
-from evenreel.types import Encoder, Scores
+from evenreel.types import Encoder
 
 EDITS: dict[BiasName, dict[str, str]] = {
     "visual": {
@@ -112,8 +112,8 @@ def edited_split(plan: PlantedCorpus, edit: str, test: Split, encoder: Encoder) 
 
 def figures(bias: BiasName, matcher: Matcher, test: Split, changed: dict[str, Split]) -> dict[str, Figure]:
     """What the audit of the bias says of each edit."""
-    edited_scores = {name: scores_of(matcher, split) for name, split in changed.items()}
-    result = AUDITS[bias](scores_of(matcher, test), test.corpus, edited=edited_scores)
+    edited_scores = {name: matcher_scores(matcher, split.texts, split.videos) for name, split in changed.items()}
+    result = AUDITS[bias](matcher_scores(matcher, test.texts, test.videos), test.corpus, edited=edited_scores)
     found: dict[str, Figure] = {}
     for one in result.tables:
         if one.title.startswith(MOVEMENT):
@@ -133,12 +133,6 @@ def figure_of(cells: Sequence[object], neutral: float) -> Figure:
     """Movement, value and its ends, out of rows of tables; of the control there is no more than the first."""
     moved, value, low, high = (float(cell) if isinstance(cell, float) else np.nan for cell in cells)
     return Figure(moved, value, low, high, neutral)
-
-
-def scores_of(matcher: Matcher, split: Split) -> Scores:
-    held = matcher_scores(matcher, split.texts, split.videos)
-    captions, videos = list(held.caption_ids), list(held.video_ids)
-    return Scores(held.block(slice(0, len(captions)), slice(0, len(videos))), captions, videos)
 
 
 def table(bias: str, strengths: Sequence[float], seeds: Sequence[dict[float, dict[str, Figure]]]) -> str:

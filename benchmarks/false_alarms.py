@@ -239,9 +239,12 @@ AUDITED: dict[str, Callable[[World], Told]] = {
 
 def hub_skewness(world: World) -> float:
     """How uneven the first ten places of a gallery with these hubs are."""
-    values = world.values(np.random.default_rng(world.seed), world.clips)
-    first = np.argsort(-values, axis=1)[:, : min(10, world.clips - 1)]
-    return skewness(np.bincount(first.ravel(), minlength=world.clips))
+    return first_ten_skewness(world.values(np.random.default_rng(world.seed), world.clips))
+
+
+def first_ten_skewness(values: Any) -> float:
+    first = np.argsort(-values, axis=1)[:, : min(10, values.shape[1] - 1)]
+    return skewness(np.bincount(first.ravel(), minlength=values.shape[1]))
 
 
 def measured_cell(name: str, cell: str, spread: float, worlds: int, planted: float) -> dict[str, Any]:

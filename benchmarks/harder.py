@@ -19,14 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks.planted import RULE
 from evenreel.encoders import load_encoder
-from evenreel.planted import (
-    BiasName,
-    Harder,
-    PlantedCorpus,
-    PlantSettings,
-    plan_corpus,
-    video_features,
-)
+from evenreel.planted import BiasName, Harder, PlantedCorpus, PlantSettings, plan_corpus, video_features
 from evenreel.planted.features import STRETCHES, frame_times, reading
 from evenreel.planted.plan import Split as SplitName
 from evenreel.types import Encoder

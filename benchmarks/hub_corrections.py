@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenreel.evaluation.concentration import skewness
+from benchmarks.false_alarms import first_ten_skewness
 from evenreel.evaluation.intervals import over_seeds
 from evenreel.evaluation.metrics import Direction, RescoringSettings
 from evenreel.evaluation.rescoring import RESCORINGS, rescore
@@ -34,7 +34,6 @@ NOISE = 1.6
 """Captions and clips differ by this much a number from what they have in common: R@1 is about 60 without hubs."""
 BANK = 3
 """Pairs of the bank for each clip of the gallery."""
-NEAREST = 10
 METHODS = [*RESCORINGS, "qb-norm,scale=100", "sinkhorn-bank,temperature=0.05", "dbsn,temperature=0.05"]
 
 
@@ -79,12 +78,6 @@ def recall(values: Matrix) -> float:
     return float(100 * np.where(above == 0, 1 / equal, 0.0).mean())
 
 
-def unevenness(values: Matrix) -> float:
-    """Skewness of how often each item is among the first ten."""
-    first = np.argsort(-values, axis=1)[:, :NEAREST]
-    return skewness(np.bincount(first.ravel(), minlength=values.shape[1]))
-
-
 def corrected(word: str, world: World, direction: Direction, settings: RescoringSettings) -> Matrix:
     """Scores of a world after a correction, queries as rows."""
     method = RESCORINGS[word]
@@ -116,7 +109,7 @@ def show(asked: argparse.Namespace, direction: Direction) -> None:
              for hubs in asked.hubs}  # fmt: skip
     worlds = {hubs: [world if direction == "t2v" else world.turned() for world in own] for hubs, own in plain.items()}
     before = {hubs: [recall(world.test) for world in own] for hubs, own in plain.items()}
-    uneven = {hubs: np.mean([unevenness(world.test) for world in own]) for hubs, own in plain.items()}
+    uneven = {hubs: np.mean([first_ten_skewness(world.test) for world in own]) for hubs, own in plain.items()}
     print(f"\n{direction}, {asked.clips} clips, {asked.worlds} worlds, a bank of {asked.bank} subjects")
     print("| | " + " | ".join(f"hubs {hubs:g}, skewness {uneven[hubs]:.1f}" for hubs in asked.hubs) + " |")
     print("|---|" + "---|" * len(asked.hubs))

@@ -23,16 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from evenreel.language import (
-    NO_SYNONYMS,
-    ClassRules,
-    Tagged,
-    Token,
-    classes_of,
-    lemmas,
-    load_tagger,
-    stop_verbs,
-)
+from evenreel.language import NO_SYNONYMS, ClassRules, Tagged, Token, classes_of, lemmas, load_tagger, stop_verbs
 from evenreel.language.folding import lemma_of, part_of
 from evenreel.language.role_graphs import role_graph
 from evenreel.language.tokens import split_words

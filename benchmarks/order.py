@@ -29,11 +29,11 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtri
 
+from benchmarks.false_alarms import first_ten_skewness
 from evenreel.audits import AuditSettings, measure_order
 from evenreel.audits.order import TEXT_OF_CLIP
 from evenreel.corpus import make_corpus
 from evenreel.corpus.counterparts import ORDER_OF
-from evenreel.evaluation.concentration import skewness
 from evenreel.types import Corpus, Scores
 
 KINDS = ("twins", "others", "chosen", "videos")
@@ -106,8 +106,7 @@ def cell(kind: str, pairs: int, hubs: int, share: float, disliked: float, worlds
         corpus, captions, clips = corpus_of(world)
         values = values_of(world, len(captions))
         if seed < 5:
-            first = np.argsort(-values, axis=1)[:, :10]
-            uneven.append(skewness(np.bincount(first.ravel(), minlength=len(clips))))
+            uneven.append(first_ten_skewness(values))
         found = measure_order(Scores(values.astype(np.float32), captions, clips), corpus, AuditSettings())
         effect, plain = found.effect, found.shares[TEXT_OF_CLIP]
         said["blind"] += found.is_within

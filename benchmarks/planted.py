@@ -22,14 +22,7 @@ from evenreel.corpus import select
 from evenreel.evaluation import EvaluationSettings, evaluate, parse_metrics
 from evenreel.matchers.adapter import AdapterSettings
 from evenreel.matchers.matcher import Matcher
-from evenreel.planted import (
-    BiasName,
-    PlantedClip,
-    PlantedCorpus,
-    corpus_of,
-    text_features,
-    video_features,
-)
+from evenreel.planted import BiasName, PlantedClip, PlantedCorpus, corpus_of, text_features, video_features
 from evenreel.training.batches import FeatureExamples, TrainingInputs, pairs_of
 from evenreel.training.loop import RunHooks, train
 from evenreel.training.recipe import Data, Loop, MatcherChoice, Optimiser, Recipe, Records

@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained, RecordedMetric
-from evenreel.checkpoint.architecture import build, module
-from evenreel.matchers import TextBatch, VideoBatch
-from tests.matchers.examples import graph
+from evenreel.checkpoint.architecture import build
+from tests.matchers.examples import captions, disturb, scores_of, videos
 
 DIMENSION = 16
 ENCODER = EncoderNote("openai/clip-vit-base-patch32@c237dc49", "0f" * 32, DIMENSION)
@@ -18,29 +17,14 @@ ENCODER = EncoderNote("openai/clip-vit-base-patch32@c237dc49", "0f" * 32, DIMENS
 
 def trained(spec: MatcherSpec, about: About | None = None) -> Pretrained:
     """A matcher whose every weight was moved from where it starts, as training does."""
+    about = about or About(ENCODER)
     torch.manual_seed(7)
-    matcher = build(spec, DIMENSION)
-    with torch.no_grad():
-        for parameter in module(matcher).parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter))
-    module(matcher).eval()
-    return Pretrained(matcher, spec, about or About(ENCODER))
+    return Pretrained(disturb(build(spec, about.encoder.dimension)).eval(), spec, about)
 
 
 def scores(pretrained: Pretrained) -> torch.Tensor:
     """Of five captions and four videos, random ones with padding."""
-    generator = torch.Generator().manual_seed(1)
-    unit = torch.nn.functional.normalize
-    words = torch.randn(5, 6, DIMENSION, generator=generator)
-    word_mask = torch.arange(6) < torch.tensor([[6], [1], [3], [4], [2]])
-    frames = unit(torch.randn(4, 3, DIMENSION, generator=generator), dim=-1)
-    frame_mask = torch.arange(3) < torch.tensor([[3], [1], [2], [3]])
-    graphs = tuple(graph(int(length), row) for row, length in enumerate(word_mask.sum(1)))
-    text = TextBatch(tuple("abcde"), words * word_mask[..., None], word_mask, unit(words[:, 0], dim=-1), graphs)
-    video = VideoBatch(tuple("vwxy"), frames * frame_mask[..., None], frame_mask, torch.zeros(4, 3))
-    matcher = pretrained.matcher
-    with torch.inference_mode():
-        return matcher.score(matcher.encode_text(text), matcher.encode_video(video))
+    return scores_of(pretrained.matcher, captions((6, 1, 3, 4, 2)), videos((3, 1, 2, 3)))
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
-"""Checkpoints of the hub: fetched once, only what is safe, pinned, and clear sentences where that fails."""
+"""Checkpoints of the hub: fetched once, only what is safe, pinned, refused in clear words; the example of the page."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from evenreel.errors import CheckpointError, UsageError
 from tests.encoders.hub import COMMIT, Hub
 
 from .conftest import scores
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "checkpoints.md"
 
 
 @pytest.fixture
@@ -59,3 +62,11 @@ def test_a_checkpoint_that_is_not_there(hub: Hub) -> None:
 def test_two_revisions(hub: Hub) -> None:
     with pytest.raises(UsageError, match="goes with a hub id without one"):
         load_matcher("org/tiny@main", revision="other")
+
+
+def test_the_whole_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    (whole,) = (block for block in blocks if "assert" in block)
+    exec(whole, {})
+    assert (tmp_path / "checkpoint" / "README.md").is_file()

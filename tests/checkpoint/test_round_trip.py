@@ -11,7 +11,7 @@ import torch
 
 from evenreel import files as files_module
 from evenreel.checkpoint import About, Inputs, MatcherSpec, load_matcher, save_pretrained
-from evenreel.checkpoint.architecture import WRAPPERS, build, encodings, module
+from evenreel.checkpoint.architecture import build, encodings, module
 from evenreel.debias.frame_length import prior_weights
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
@@ -62,25 +62,15 @@ def test_so_does_a_wrapped_one(settings: dict[str, object], tmp_path: Path) -> N
     assert [inner.name for inner in after.spec.wrapped] == ["temporal"]
 
 
-def test_what_lengths_explain_is_saved_with_the_matcher(tmp_path: Path) -> None:
-    before = trained(MatcherSpec("without_length", {"terms": 2}, (small("mean_pool"),)))
-    changed = module(before.matcher)
-    for buffer in (changed.knots, changed.effect):  # type: ignore[union-attr]
+@pytest.mark.parametrize(("name", "settings"), [("without_length", {"terms": 2}), ("without_habits", {"beyond": 3.0})])
+def test_what_was_measured_is_saved_with_the_matcher(name: str, settings: dict[str, object], tmp_path: Path) -> None:
+    """What lengths explain, and the directions of habits, are no parameters."""
+    before = trained(MatcherSpec(name, settings, (small("mean_pool"),)))
+    for buffer in module(before.matcher).buffers():
         torch.nn.init.uniform_(buffer, 0.5, 2.0)
     save_pretrained(tmp_path / "saved", before)
     after = load_matcher(tmp_path / "saved")
-    assert after.spec.settings == {"terms": 2}
-    assert torch.equal(scores(after), scores(before))
-
-
-def test_directions_of_habits_are_saved_with_the_matcher(tmp_path: Path) -> None:
-    before = trained(MatcherSpec("without_habits", {"beyond": 3.0}, (small("mean_pool"),)))
-    kept = module(before.matcher).kept
-    assert isinstance(kept, torch.Tensor)
-    kept[0] = 0
-    save_pretrained(tmp_path / "saved", before)
-    after = load_matcher(tmp_path / "saved")
-    assert after.spec.settings == {"beyond": 3.0}
+    assert after.spec.settings == settings
     assert torch.equal(scores(after), scores(before))
 
 
@@ -265,7 +255,3 @@ def test_a_matcher_that_is_not_its_spec_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"not what its spec \(mean_pool\) builds: they differ in transformer"):
         save_pretrained(tmp_path / "wrong", before)
     assert os.listdir(tmp_path) == []
-
-
-def test_every_wrapper_has_a_round_trip() -> None:
-    assert set(WRAPPERS) == {"adapted", "ensemble", "without_habits", "without_length"}

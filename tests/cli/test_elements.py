@@ -189,7 +189,7 @@ def test_wrong_usage_is_one_sentence_and_status_2(tmp_path: Path) -> None:
         ((*out, "--entities", tmp_path / "EMPTY"), "holds no phrase; write one a line"),
         ((*out, "--entities", tmp_path / "BINARY"), "is no UTF-8 text (byte 4)"),
         ((*out, "--text", "missing.txt"), "missing.txt cannot be read"),
-        ((*out, "--text", "f", "--modifiers", "some"), "choose all, whole or bare"),
+        ((*out, "--text", "f", "--modifiers", "some"), "it must be all or whole or bare"),
     ):
         done = here("elements", *words)
         assert (done.returncode, sentence in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr

@@ -27,7 +27,6 @@ from evenreel.features.scene_elements import (
     save_dictionary,
     save_elements,
     save_embedded,
-    top_elements,
     top_of_means,
 )
 from evenreel.language.scene_elements import SceneDictionary, given
@@ -69,7 +68,7 @@ def test_the_nearest_are_those_of_slow_loops(seed: int, count: int, at_once: int
     own = embedded_of(random.normal(size=(6, 4)), random.normal(size=(3, 4)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scene_elements, "_AT_ONCE_BYTES", at_once)
-        top = top_elements(videos_of(frames, mask), own, count)
+        top = top_of_means(clip_means(videos_of(frames, mask)), own, count)
     assert top.entities.tolist() == slow_top(frames, mask, own.entities, count)
     assert top.activities.tolist() == slow_top(frames, mask, own.activities, count)
     assert (np.diff(top.entity_scores, axis=1) <= 0).all()
@@ -85,8 +84,8 @@ def test_equal_scores_go_by_the_order_of_the_dictionary() -> None:
 
 def test_what_has_no_direction_is_refused() -> None:
     frames = np.array([[[1.0, 0.0], [-1.0, 0.0]]])
-    with pytest.raises(FeaturesError, match="features of 'v0' have no direction"):
-        top_elements(videos_of(frames, np.ones((1, 2), np.bool_)), embedded_of(np.eye(2), np.eye(2)), 1)
+    with pytest.raises(FeaturesError, match="features of '0' have no direction"):
+        top_of_means(clip_means(videos_of(frames, np.ones((1, 2), np.bool_))), embedded_of(np.eye(2), np.eye(2)), 1)
 
 
 def test_wrong_calls_are_refused() -> None:
@@ -185,7 +184,7 @@ def test_damage_is_told(tmp_path: Path) -> None:
 def test_the_table_of_clips(tmp_path: Path) -> None:
     own = embedded_of(np.eye(2), np.eye(2))
     frames = np.array([[[1.0, 0.0]], [[0.6, 0.8]]])
-    top = top_elements(videos_of(frames, np.ones((2, 1), np.bool_)), own, 1)
+    top = top_of_means(frames[:, 0].astype(np.float32), own, 1, ("v0", "v1"))
     table = element_table(top, own.dictionary)
     kept = [(clip, kind, rank, phrase, round(score, 4)) for clip, kind, rank, phrase, score in table.rows()]
     assert kept == [

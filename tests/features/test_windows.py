@@ -245,15 +245,10 @@ def test_scores_say_whether_clips_without_text_were_given_a_mean() -> None:
     assert window_scores(texts, written).about.uses == ()
 
 
-def test_clips_without_any_text_are_refused() -> None:
+def test_clips_without_any_text_and_features_of_another_length_are_refused() -> None:
     texts, videos = material()
-    with pytest.raises(UsageError, match="No clip has on-screen text"):
-        window_scores(texts, replace(videos, on_screen=None))
-    with pytest.raises(UsageError, match="No clip has on-screen text"):
-        window_scores(texts, videos.taken(np.array([2])))
-
-
-def test_features_of_another_length_are_refused() -> None:
-    texts, videos = material()
+    for nothing in (replace(videos, on_screen=None), videos.taken(np.array([2]))):
+        with pytest.raises(UsageError, match="No clip has on-screen text"):
+            window_scores(texts, nothing)
     with pytest.raises(UsageError, match="captions have 0 numbers and those of on-screen text 8"):
         window_scores(replace(texts, words=texts.words[..., :0]), videos)

@@ -34,7 +34,6 @@ from evenreel.features.word_changes import (
 )
 from evenreel.papers.workspace import words_said
 from evenreel.types import TextTrack, VideoFeatures, VideoInfo
-from tests.features.corpora import write_corpus
 from tests.features.pixel_encoder import PixelEncoder
 from tests.features.test_compute import Place
 from tests.features.test_sets import WORDS, sentence, words_table
@@ -495,21 +494,13 @@ def test_an_encoder_that_cannot_be_had_is_one_sentence(place: Place) -> None:
     assert changed_words(found(place), videos, WordChanges(0.0)).on_screen is not None
 
 
-def test_features_without_on_screen_text_have_none_to_change(tmp_path: Path) -> None:
-    place = Place(tmp_path)
+def test_features_without_on_screen_text_and_those_of_others_have_none_to_change(tmp_path: Path) -> None:
+    place = Place(tmp_path / "own")
     place.compute()
-    with pytest.raises(
-        FeaturesError, match=r"have no on-screen text to change; run `evenreel features` without --no-o"
-    ):
-        with_changed_words(find_clips(place.folder, place.corpus), place.load(), WordChanges(0.5), nobody)
-
-
-def test_features_that_others_computed_have_none_either(tmp_path: Path) -> None:
-    corpus = write_corpus(tmp_path)
     (tmp_path / "rgb").mkdir()
-    for clip_id in corpus.clips["clip_id"]:
+    for clip_id in place.corpus.clips["clip_id"]:
         np.save(tmp_path / "rgb" / f"{clip_id}.npy", np.ones((2, 3), np.float32))
-    store_features(corpus, tmp_path / "out", StoredSettings("rgb", {"rgb": [tmp_path / "rgb"]}))
-    clips = find_clips(tmp_path / "out", corpus)
-    with pytest.raises(FeaturesError, match="have no on-screen text to change"):
-        with_changed_words(clips, clips.load()[0], WordChanges(0.5), nobody)
+    store_features(place.corpus, tmp_path / "out", StoredSettings("rgb", {"rgb": [tmp_path / "rgb"]}))
+    for clips in (find_clips(place.folder, place.corpus), find_clips(tmp_path / "out", place.corpus)):
+        with pytest.raises(FeaturesError, match="have no on-screen text to change; run `evenreel features` without"):
+            with_changed_words(clips, clips.load()[0], WordChanges(0.5), nobody)

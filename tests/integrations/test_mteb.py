@@ -15,22 +15,15 @@ import pytest
 import torch
 
 from evenreel.checkpoint import About, EncoderNote, Inputs, MatcherSpec, Pretrained, save_pretrained
-from evenreel.checkpoint.architecture import build, module
 from evenreel.encoders import load_encoder
 from evenreel.encoders.checkpoint import open_checkpoint
 from evenreel.encoders.towers import load_towers
 from evenreel.errors import MediaError, ScoresError, UsageError
 from evenreel.evaluation import EvaluationSettings, evaluate
-from evenreel.integrations.mteb import (
-    MtebMatcher,
-    MtebModel,
-    load_model,
-    load_predictions,
-    read_results,
-    task_corpus,
-)
+from evenreel.integrations.mteb import MtebMatcher, MtebModel, load_model, load_predictions, read_results, task_corpus
 from evenreel.matchers import TextBatch, VideoBatch
 from evenreel.types import Encoder, Scores
+from tests.checkpoint.conftest import trained
 from tests.matchers.examples import SETTINGS
 from tests.media_files import Film, Picture, numbered_picture, steady, write_film
 from tests.tiny_checkpoints import tiny_clip
@@ -198,16 +191,9 @@ def test_a_batch_of_another_kind_is_refused(encoder: Encoder) -> None:
 
 
 def matcher_of(name: str, encoder: Encoder) -> Pretrained:
-    """A matcher whose every weight was moved from where it starts, as training does."""
-    torch.manual_seed(3)
-    spec = MatcherSpec(name, SETTINGS.get(name, {}))
-    matcher = build(spec, encoder.dimension)
-    with torch.no_grad():
-        for parameter in module(matcher).parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter))
-    module(matcher).eval()
     note = EncoderNote(encoder.encoder_id, encoder.weights_hash, encoder.dimension)
-    return Pretrained(matcher, spec, About(note, Inputs(frames=12, words=32, rule="3 midpoints")))
+    about = About(note, Inputs(frames=12, words=32, rule="3 midpoints"))
+    return trained(MatcherSpec(name, SETTINGS.get(name, {})), about)
 
 
 def one_by_one(

@@ -79,7 +79,7 @@ def videos(lengths: tuple[int, ...] = FRAMES, seed: int = 1, dtype: torch.dtype 
         ids=tuple(f"video{row}" for row in range(len(lengths))),
         frames=frames.masked_fill(~mask[..., None], 0.0),
         frame_mask=mask,
-        times_s=torch.arange(max(lengths)).expand(mask.shape) * mask,
+        times_s=torch.arange(float(max(lengths))).expand(mask.shape) * mask,
     )
 
 
@@ -114,17 +114,17 @@ def pairs(text: TextBatch, video: VideoBatch) -> PairBatch:
     return PairBatch(text, video, torch.eye(len(text.ids), dtype=torch.bool), texts=texts)
 
 
-def small(name: str) -> Any:
+def small(name: str, **settings: Any) -> Any:
     """A matcher as it starts, or behind adapters where the name says so: `mean_pool+linear`, `wti+windows`."""
     torch.manual_seed(0)
     matcher, _, kind = name.partition("+")
-    built = build_matcher(matcher, DIMENSION, SETTINGS.get(matcher))
+    built = build_matcher(matcher, DIMENSION, SETTINGS.get(matcher, {}) | settings)
     return Adapted(built, DIMENSION, ADAPTERS[kind]) if kind else built
 
 
-def trained(name: str, size: float = 0.1, dtype: torch.dtype = torch.float32) -> Any:
+def trained(name: str, size: float = 0.1, dtype: torch.dtype = torch.float32, **settings: Any) -> Any:
     """A matcher in evaluation mode, none of whose parameters is what it starts with."""
-    return disturb(small(name), size).to(dtype).eval()
+    return disturb(small(name, **settings), size).to(dtype).eval()
 
 
 def disturb(module: Any, size: float = 0.1) -> Any:

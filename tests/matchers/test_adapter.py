@@ -131,12 +131,9 @@ def test_windows_alone_need_no_map() -> None:
     assert alone.limits.windows
 
 
-def test_an_adapter_that_does_nothing_is_refused() -> None:
+def test_what_does_nothing_and_windows_that_nobody_read_are_refused() -> None:
     with pytest.raises(UsageError, match="kind of the adapter is 'none', which changes nothing without windows"):
         AdapterSettings(kind="none")
-
-
-def test_windows_that_nobody_read() -> None:
     with pytest.raises(UsageError, match=r"windows were asked for, but .* have none; .* or set windows=false"):
         adapted(AdapterSettings(windows=True)).encode_video(videos())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import pvariance
@@ -55,7 +55,7 @@ from evenreel.matchers.bima import (
     words_in,
 )
 from evenreel.matchers.matcher import LearnedFrom
-from tests.matchers.examples import DIMENSION, SETTINGS, captions, disturb, pairs, scores_of, text_rows, videos
+from tests.matchers.examples import DIMENSION, captions, disturb, pairs, scores_of, small, text_rows, trained, videos
 from tests.matchers.test_every_matcher import longer
 
 SWITCHES = ("use_entities", "use_activities", "captioning", "disentangle")
@@ -67,12 +67,11 @@ HASH = "0123456789abcdef0123"
 
 
 def fresh(**settings: Any) -> Any:
-    torch.manual_seed(0)
-    return build_matcher("bima", DIMENSION, {**SETTINGS["bima"], **settings})
+    return small("bima", **settings)
 
 
 def built(dtype: torch.dtype = torch.float64, **settings: Any) -> Any:
-    return disturb(fresh(**settings), 0.3).to(dtype).eval()
+    return trained("bima", 0.3, dtype, **settings)
 
 
 def row_of(table: str) -> dict[str, bool]:
@@ -215,8 +214,6 @@ def test_attention_says_what_frames_look_at() -> None:
     alone = built(use_entities=False).attention(video)
     assert alone.entity_places.shape == (5, 0)
     assert alone.activity_places.shape == (5, 3)
-    with pytest.raises(UsageError, match="without scene elements, so its frames attend to none"):
-        built(**OFF).attention(video)
 
 
 @pytest.mark.parametrize(("g", "fixed"), [("none", 1.0), (0.0, 0.0), (0.7, 0.7)])
@@ -286,12 +283,6 @@ def test_a_matcher_reads_captions_otherwise_for_a_while() -> None:
     with pytest.raises(RuntimeError, match="stop"), captions_read(matcher, Reading("bias")):
         raise RuntimeError("stop")
     assert matcher.reading == Reading()
-
-
-def test_there_is_no_bias_without_its_head() -> None:
-    matcher = fresh(disentangle=False)
-    with pytest.raises(UsageError, match="built with disentangle=false, so its captions have no bias"):
-        matcher.text_state(captions(), Reading("bias"))
 
 
 # The loss
@@ -407,12 +398,6 @@ def test_a_divergence_of_the_sum_reaches_the_content() -> None:
     assert slopes(built(torch.float32, kl_on="z"), "kl", "content")
 
 
-def test_captions_have_to_be_there_to_be_written() -> None:
-    with pytest.raises(UsageError, match="this batch has none"):
-        fresh().loss(replace(batch(), texts=None))
-    fresh(captioning=False, disentangle=False).loss(replace(batch(), texts=None))
-
-
 def test_it_learns_to_write() -> None:
     matcher, one = fresh().train(), batch()
     optimiser = torch.optim.Adam(matcher.parameters(), lr=0.02)
@@ -469,12 +454,36 @@ def test_only_what_is_used_is_taken(folder: Path) -> None:
     assert with_dictionary_and_words(OFF, LearnedFrom()) == OFF
 
 
+@pytest.mark.parametrize(
+    ("settings", "use", "sentence"),
+    [
+        (OFF, lambda one: one.attention(videos()), "without scene elements, so its frames attend to none"),
+        (OFF, lambda one: one.text_state(captions(), Reading("bias")), "disentangle=false, so its captions have no bi"),
+        ({}, lambda one: one.loss(replace(batch(), texts=None)), "this batch has none"),
+        ({}, lambda one: one.read_start(), "has scene elements without their vectors; give elements=DIR"),
+        (
+            {"use_entities": False, "use_activities": False, "vocabulary": ()},
+            lambda one: one.read_start(),
+            "no word of captions is there to be written; .* lower words_at_least",
+        ),
+        ({}, lambda _: fresh(heads=3), "length 16 cannot be split among 3 attention heads"),  # those of the decoders
+        ({}, lambda _: Reading(alpha=math.nan), "The setting alpha of a reading is nan; it must be a number"),
+    ],
+)
+def test_what_cannot_be_is_refused(settings: dict[str, Any], use: Callable[[Any], object], sentence: str) -> None:
+    matcher = fresh(**settings)
+    with pytest.raises(UsageError, match=sentence):
+        use(matcher)
+
+
+def test_what_is_not_used_is_not_asked_for() -> None:
+    fresh(captioning=False, disentangle=False).loss(replace(batch(), texts=None))
+    fresh(**OFF).read_start()
+
+
 def test_without_an_encoder_there_are_phrases_and_no_vectors(folder: Path) -> None:
     """As where nothing is trained and the cost of a recipe is counted."""
-    found = with_dictionary_and_words({"elements": str(folder)}, learned(None))
-    assert "embeddings" not in found
-    with pytest.raises(UsageError, match="has scene elements without their vectors; give elements=DIR"):
-        build_matcher("bima", DIMENSION, found).read_start()  # type: ignore[attr-defined]
+    assert "embeddings" not in with_dictionary_and_words({"elements": str(folder)}, learned(None))
 
 
 def test_a_folder_that_is_missing_or_of_another_encoder(folder: Path, tmp_path: Path) -> None:
@@ -510,18 +519,6 @@ def test_vectors_that_do_not_fit(folder: Path, tmp_path: Path) -> None:
         matcher: Any = build_matcher("bima", DIMENSION, {**found, "embeddings": str(path)})
         with pytest.raises(UsageError, match=f"{path.name} cannot be read"):
             matcher.read_start()
-
-
-def test_there_have_to_be_words_to_write() -> None:
-    matcher: Any = build_matcher("bima", DIMENSION, {"use_entities": False, "use_activities": False})
-    with pytest.raises(UsageError, match="no word of captions is there to be written; .* lower words_at_least"):
-        matcher.read_start()
-    build_matcher("bima", DIMENSION, OFF).read_start()  # type: ignore[attr-defined]
-
-
-def test_a_reading_that_makes_no_sense() -> None:
-    with pytest.raises(UsageError, match="The setting alpha of a reading is nan; it must be a number"):
-        Reading(alpha=math.nan)
 
 
 # Selection, balance and aggregation of scene elements against loops, and the cases that can be worked by hand
@@ -619,12 +616,6 @@ def bias(captions: int = 3, words: int = 4, dimension: int = 6) -> Gaussian:
 
 
 IDS = ("one", "two", "three")
-
-
-def test_it_starts_as_the_prior() -> None:
-    fresh = BiasHead(6, dropout=0.0)(torch.randn(2, 6))
-    assert not fresh.mu.any()
-    assert (fresh.sigma == 1).all()
 
 
 def test_a_variance_stays_a_number() -> None:
@@ -799,10 +790,6 @@ def test_divergence_against_the_library_of_distributions(
     costs = [[max(free, sum(each[row, token].tolist())) for token in range(count)] for row, count in enumerate(counts)]
     found = gaussian_kl(mu, log_variance, mask, reduction, free)
     assert found.item() == pytest.approx(by_loops(costs, reduction), rel=1e-5)
-
-
-def test_the_prior_itself_costs_nothing() -> None:
-    assert gaussian_kl(torch.zeros(2, 3, 4), torch.zeros(2, 3, 4), real([3, 1], 0)).item() == 0
 
 
 def test_what_is_free_has_no_slope() -> None:

@@ -301,12 +301,9 @@ def test_heads_that_do_not_divide_the_features(name: str) -> None:
         build_matcher(name, 16, settings)
 
 
-def test_a_matcher_that_does_not_exist() -> None:
+def test_a_matcher_and_a_setting_that_do_not_exist() -> None:
     with pytest.raises(UsageError, match=r"No matcher is called 'wit'; there are mean_pool, "):
         build_matcher("wit", 8)
-
-
-def test_a_setting_that_does_not_exist() -> None:
     with pytest.raises(UsageError, match=r"The matcher mean_pool has no setting 'layers'; it has temperature"):
         build_matcher("mean_pool", 8, {"layers": 3})
 

@@ -32,7 +32,7 @@ from evenreel.matchers.hgr import (
 )
 from evenreel.matchers.matcher import LearnedFrom
 from evenreel.similarity import interaction
-from evenreel.similarity.tiles import gather_rows, take_rows
+from evenreel.similarity.tiles import mapped
 from evenreel.types import RoleGraph, RoleNode
 from tests.matchers.examples import DIMENSION, KNOWN, SETTINGS, captions, disturb, pairs, scores_of, small, videos
 
@@ -129,11 +129,8 @@ def test_videos_as_the_formulas_say() -> None:
         raised = [math.exp(own.attention(own.event(frame)).item()) for frame in frames]
         pooled = sum(weight * own.event(frame) for weight, frame in zip(raised, frames, strict=True))
         torch.testing.assert_close(state.video[row], pooled / pooled.norm(), atol=1e-12, rtol=0)
-        for level, unit, lengths in (
-            (own.verbs, state.verb_frames, state.verb_lengths),
-            (own.nouns, state.noun_frames, state.noun_lengths),
-        ):
-            seen = (unit * lengths[..., None])[row][: len(frames)]
+        for level, found in ((own.verbs, state.verbs), (own.nouns, state.nouns)):
+            seen = (found.unit * found.lengths[..., None])[row][: len(frames)]
             torch.testing.assert_close(seen, level(frames), atol=1e-12, rtol=0)
 
 
@@ -209,19 +206,18 @@ def test_word_vectors_of_a_file_are_what_it_begins_with(tmp_path: Path) -> None:
     assert after.requires_grad
 
 
-def test_word_vectors_of_another_length_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("dog 1 2", r"have 2 numbers, and word_size is 3; set word_size=2\."),
+        ("Dog 1 2 3", "None of the 2 words of the captions has a vector in .*vectors.txt; give"),
+    ],
+)
+def test_word_vectors_that_do_not_fit_are_refused(line: str, sentence: str, tmp_path: Path) -> None:
     path = tmp_path / "vectors.txt"
-    path.write_text("dog 1 2\n")
-    matcher = Hgr(DIMENSION, HgrSettings(size=4, word_size=3, vectors=str(path), vocabulary=("dog",)))
-    with pytest.raises(UsageError, match=r"have 2 numbers, and word_size is 3; set word_size=2\."):
-        matcher.read_start()
-
-
-def test_a_file_without_any_of_the_words_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "vectors.txt"
-    path.write_text("Dog 1 2 3\n")
+    path.write_text(f"{line}\n")
     matcher = Hgr(DIMENSION, HgrSettings(size=4, word_size=3, vectors=str(path), vocabulary=("dog", "runs")))
-    with pytest.raises(UsageError, match="None of the 2 words of the captions has a vector in .*vectors.txt; give"):
+    with pytest.raises(UsageError, match=sentence):
         matcher.read_start()
 
 
@@ -301,7 +297,7 @@ def videos_of_phrases(lengths: list[int], seed: int = 1) -> tuple[PhraseVideos, 
     mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
     levels = 3 * torch.randn(2, *mask.shape, LENGTH, generator=make, dtype=torch.float64)
     video = F.normalize(torch.randn(len(lengths), LENGTH, generator=make, dtype=torch.float64), dim=-1)
-    return PhraseVideos(video, mask, *frames_of(levels[0], mask), *frames_of(levels[1], mask)), levels[0], levels[1]
+    return PhraseVideos(video, mask, frames_of(levels[0], mask), frames_of(levels[1], mask)), levels[0], levels[1]
 
 
 def slow(text: PhraseTexts, video: PhraseVideos, *levels: Tensor) -> Tensor:
@@ -349,7 +345,7 @@ def test_where_all_is_unlike() -> None:
     levels = -(0.3 + torch.rand(2, 2, 4, LENGTH, dtype=torch.float64, generator=torch.Generator().manual_seed(3)))
     text = text._replace(verbs=text.verbs.abs(), nouns=text.nouns.abs())
     away = (frames_of(level, video.frame_mask) for level in levels)
-    video = PhraseVideos(video.video, video.frame_mask, *next(away), *next(away))
+    video = PhraseVideos(video.video, video.frame_mask, *away)
     scores = phrase_similarity(text, video, SHARPNESS)
     torch.testing.assert_close(scores, slow(text, video, *levels), atol=1e-12, rtol=0)
     assert (3 * scores - text.sentence @ video.video.T < -0.5).all()
@@ -370,29 +366,13 @@ def test_chunks_of_any_size_give_the_table_of_one(monkeypatch: pytest.MonkeyPatc
     torch.testing.assert_close(phrase_similarity(text, video, SHARPNESS), whole, atol=1e-12, rtol=0)
 
 
-def test_states_are_gathered_and_cut() -> None:
-    text, (video, *_) = texts_of_phrases([1, 0, 3], [2, 0, 3]), videos_of_phrases([3, 1])
-    parts = [(slice(0, 1), take_rows(text, slice(0, 1))), (slice(1, 3), take_rows(text, slice(1, 3)))]
-    seen = [(slice(1, 2), one_frame(video)), (slice(0, 1), take_rows(video, slice(0, 1)))]
-    scores = phrase_similarity(gather_rows(3, parts), gather_rows(2, seen), SHARPNESS)
-    torch.testing.assert_close(scores, phrase_similarity(text, video, SHARPNESS))
-
-
-def one_frame(video: PhraseVideos) -> Any:
-    """The second video, cut to its one frame."""
-    own = take_rows(video, slice(1, 2))
-    cut = {name: tensor[:, :1] for name, tensor in own._asdict().items() if name != "video"}
-    grams = {name: tensor[..., :1] for name, tensor in cut.items() if name.endswith("gram")}
-    return own._replace(**cut)._replace(**grams)
-
-
 def test_gradients_are_finite_and_those_of_the_definition() -> None:
     """Also of attention at equal weights, where a norm is 0, and of padding."""
     text, (video, verbs, nouns) = texts_of_phrases([2, 0], [1, 1]), videos_of_phrases([1, 3])
     verbs[0, 0] = -4 * text.verbs[0, int(text.verb_mask[0].int().argmax())]
 
     def of(verbs: Tensor, nouns: Tensor) -> Tensor:
-        levels = *frames_of(verbs, video.frame_mask), *frames_of(nouns, video.frame_mask)
+        levels = frames_of(verbs, video.frame_mask), frames_of(nouns, video.frame_mask)
         return phrase_similarity(text, PhraseVideos(video.video, video.frame_mask, *levels), SHARPNESS)
 
     inputs = [level.requires_grad_() for level in (verbs, nouns)]
@@ -412,7 +392,7 @@ def test_single_precision_is_enough_where_frames_are_next_to_equal() -> None:
     levels = torch.randn(2, 1, 1, LENGTH, generator=make, dtype=torch.float64) + 1e-3 * torch.randn(
         shape, generator=make, dtype=torch.float64
     )
-    seen = PhraseVideos(*video[:2], *(part for level in levels for part in frames_of(level, video.frame_mask)))
+    seen = PhraseVideos(*video[:2], *(frames_of(level, video.frame_mask) for level in levels))
     rough = phrase_similarity(single(text), single(seen), SHARPNESS)
     torch.testing.assert_close(rough.double(), phrase_similarity(text, seen, SHARPNESS), atol=1e-6, rtol=0)
 
@@ -433,4 +413,4 @@ def test_frames_that_cancel_out_are_like_nothing_and_have_gentle_slopes() -> Non
 
 
 def single(state: Any) -> Any:
-    return type(state)(*(tensor if tensor.dtype == torch.bool else tensor.float() for tensor in state))
+    return mapped(state, lambda tensor: tensor if tensor.dtype == torch.bool else tensor.float())

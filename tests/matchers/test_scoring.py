@@ -145,17 +145,6 @@ def test_states_can_be_trained_on_and_stay_in_main_memory() -> None:
     assert all(tensor.device.type == "cpu" for state in states for tensor in state)
 
 
-def test_what_cannot_be_scored() -> None:
-    texts, videos = features(3)
-    matcher = build_matcher("wti", NARROW)
-    narrow = TextFeatures(texts.ids, texts.words[..., :6], texts.word_mask, texts.sentence[..., :6])
-    with pytest.raises(UsageError, match="features of words have 6 numbers, but this matcher was built for 8"):
-        matcher_scores(matcher, narrow, videos)
-    none = TextFeatures((), texts.words[:0], texts.word_mask[:0], texts.sentence[:0])
-    with pytest.raises(UsageError, match="There are 0 captions and 3 videos"):
-        matcher_scores(matcher, none, videos)
-
-
 # What a matcher cannot take is refused in a sentence, the same by every matcher
 
 
@@ -264,25 +253,14 @@ def test_matchers_without_places_take_any_length() -> None:
 # Scores of chosen pairs are those of all pairs, and parts cost no second scoring
 
 
-SHORT, CAPTIONS, CLIPS = 16, 5, 9
+CAPTIONS, CLIPS = 5, 9
 
 
 def encoded(matcher: Matcher) -> tuple[Encoded, Encoded]:
     """Captions of 1 to 4 words; clips of 1 to 4 frames and 0 to 3 windows with text."""
-    random = np.random.default_rng(0)
-
-    def rows(*shape: int) -> np.ndarray:
-        values = random.standard_normal((*shape, SHORT)).astype(np.float32)
-        return values / np.linalg.norm(values, axis=-1, keepdims=True)
-
-    words, frames = np.arange(4) <= np.arange(CAPTIONS)[:, None] % 4, np.arange(4) <= np.arange(CLIPS)[:, None] % 4
-    windows = np.arange(3) < np.arange(CLIPS)[:, None] % 4
-    texts = TextFeatures(tuple("abcde"), rows(CAPTIONS, 4) * words[..., None], words, rows(CAPTIONS))
-    videos = VideoFeatures(
-        tuple(f"v{n}" for n in range(CLIPS)), rows(CLIPS, 4) * frames[..., None], frames,
-        np.tile(np.arange(4.0), (CLIPS, 1)) * frames, OnScreen(rows(CLIPS, 3) * windows[..., None], windows),
-    )  # fmt: skip
-    return encode_texts(matcher, texts), encode_videos(matcher, videos)
+    texts = text_features(captions((1, 2, 3, 4, 1)))
+    clips = read_videos(videos(tuple(1 + row % 4 for row in range(CLIPS))), tuple(row % 4 for row in range(CLIPS)))
+    return encode_texts(matcher, texts), encode_videos(matcher, video_features(clips))
 
 
 def one(texts: Encoded, row: int) -> Encoded:
@@ -292,7 +270,7 @@ def one(texts: Encoded, row: int) -> Encoded:
 @pytest.fixture(params=["mean_pool", "temporal", "wti", "x_clip", "x_pool", "t_mass", "tcd"])
 def matcher(request: pytest.FixtureRequest) -> Matcher:
     torch.manual_seed(1)
-    built = build_matcher(request.param, SHORT)
+    built = build_matcher(request.param, DIMENSION)
     built.eval()  # type: ignore[attr-defined]
     return built
 
@@ -319,7 +297,7 @@ class Tiled(MeanPool):
     """Parts that are told apart by a number, and how many clips each call sees."""
 
     def __init__(self) -> None:
-        super().__init__(SHORT, MeanPoolSettings())
+        super().__init__(DIMENSION, MeanPoolSettings())
         self.widths: list[int] = []
 
     def part_scores(self, text: object, video: object) -> dict[str, Tensor]:
@@ -342,12 +320,15 @@ def test_parts_of_several_tiles_stand_in_the_order_of_the_clips(monkeypatch: pyt
 
 
 def test_what_cannot_be_is_refused() -> None:
-    matcher = build_matcher("mean_pool", SHORT)
+    matcher = build_matcher("mean_pool", DIMENSION)
     texts, videos = encoded(matcher)
     with pytest.raises(UsageError, match="of one caption at a time; 5 were given"):
         score_with_parts(matcher, texts, videos)
     with pytest.raises(UsageError, match=r"5 captions and shortlists of shape \(4, 2\)"):
         score_shortlists(matcher, texts, videos, np.zeros((4, 2), np.int64))
+    none = TextFeatures((), TEXTS.words[:0], TEXTS.word_mask[:0], TEXTS.sentence[:0])
+    with pytest.raises(UsageError, match="There are 0 captions and 5 videos"):
+        matcher_scores(matcher, none, VIDEOS)
 
 
 class Cheap(MeanPool):
@@ -356,12 +337,12 @@ class Cheap(MeanPool):
 
 
 def test_a_cheap_score_is_the_matcher_s_own() -> None:
-    plain, cheap = (made(SHORT, MeanPoolSettings()).eval() for made in (MeanPool, Cheap))
+    plain, cheap = (made(DIMENSION, MeanPoolSettings()).eval() for made in (MeanPool, Cheap))
     assert coarse_scorer(plain) is None
-    assert coarse_scorer(Adapted(plain, SHORT, AdapterSettings()).eval()) is None
+    assert coarse_scorer(Adapted(plain, DIMENSION, AdapterSettings()).eval()) is None
     texts, videos = encoded(cheap)
     every = MatcherScores(cheap, texts, videos).score_all().values
-    for made in (cheap, Adapted(cheap, SHORT, AdapterSettings()).eval()):
+    for made in (cheap, Adapted(cheap, DIMENSION, AdapterSettings()).eval()):
         scorer = coarse_scorer(made)
         assert scorer is not None
         np.testing.assert_array_equal(MatcherScores(scorer, texts, videos).score_all().values, -every)
@@ -369,7 +350,7 @@ def test_a_cheap_score_is_the_matcher_s_own() -> None:
 
 def test_an_adapted_matcher_tells_the_parts_of_the_wrapped_one() -> None:
     wrapped = Tiled()
-    adapted = Adapted(wrapped, SHORT, AdapterSettings()).eval()
+    adapted = Adapted(wrapped, DIMENSION, AdapterSettings()).eval()
     texts, videos = encoded(adapted)
     found = score_with_parts(adapted, one(texts, 1), videos)
     np.testing.assert_allclose(found.parts["ocr"] - found.parts["video"], 3.0, atol=1e-5)

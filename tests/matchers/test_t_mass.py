@@ -155,17 +155,6 @@ def test_noise_of_evaluation_is_that_of_its_seed() -> None:
     assert abs(many.mean().item()) < 1e-4
 
 
-def test_training_draws_from_the_global_random_state() -> None:
-    model, batch = matcher(), pairs(captions(dtype=torch.float64), videos(dtype=torch.float64))
-
-    def stochastic(seed: int) -> Tensor:
-        torch.manual_seed(seed)
-        return model.loss(batch)["stochastic"]
-
-    assert torch.equal(stochastic(1), stochastic(1))
-    assert not torch.equal(stochastic(1), stochastic(2))
-
-
 def test_the_radius_starts_where_it_is_told_to() -> None:
     model = TMass(DIMENSION, TMassSettings(radius=2.3))
     radii = model._radius(torch.rand(3, 4), torch.ones(3, 4, dtype=torch.bool))

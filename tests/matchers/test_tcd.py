@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -16,7 +17,7 @@ from torch.nn import functional as F
 from evenreel.errors import UsageError
 from evenreel.losses import info_nce
 from evenreel.matchers import VideoBatch, build_matcher
-from evenreel.matchers.matcher import Coarse, HasTrainingParts, ScoresInParts, check_lengths
+from evenreel.matchers.matcher import HasTrainingParts, ScoresInParts, check_lengths
 from evenreel.matchers.tcd import (
     PRINTED,
     CycleForm,
@@ -217,7 +218,6 @@ def test_what_calibrates_is_not_kept() -> None:
 def test_it_tells_parts_and_has_a_cheap_score() -> None:
     matcher, text, video = tcd(), texts(), clips()
     assert isinstance(matcher, ScoresInParts)
-    assert isinstance(matcher, Coarse)
     cheap = matcher.coarse(matcher.encode_text(text), matcher.encode_video(video))
     for sentence, row in zip(text.sentence, cheap, strict=True):
         for (frames, windows, _), score in zip(rows_of(video), row, strict=True):
@@ -247,31 +247,22 @@ def test_training_starts_at_cosines_of_features() -> None:
     torch.testing.assert_close((found["video"] + found["ocr"]) / 2, matcher.coarse(matcher.encode_text(text), state))
 
 
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [({"matches": [["video"]]}, r"The setting matches of tcd is \[\['video'\]\]; it must be some of video")],
-)
-def test_settings_that_cannot_be(settings: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        build_matcher("tcd", DIMENSION, settings)
-
-
-def test_more_frames_than_types_are_refused() -> None:
-    matcher = tcd(max_frames=3)
-    with pytest.raises(UsageError, match=r"A clip has 4 frames, but this matcher was built for 3 at most"):
-        matcher.encode_video(clips())
-    assert tcd(max_frames=3, types="shared").limits.frames is None
-
-
-def test_more_windows_than_types_are_refused_by_the_setting_that_there_is() -> None:
-    """Also before anything is encoded."""
+def test_what_cannot_be_is_refused() -> None:
+    """More frames or windows than types, these also before anything is encoded; parts that there are none of."""
     matcher, video = tcd(max_frames=3), read_videos(videos((1, 2, 1, 2, 1), dtype=torch.float64), (2, 5, 1, 1, 1))
-    for refuse in (
-        lambda: matcher.encode_video(video),
-        lambda: check_lengths(matcher, text_features(captions()), video_features(video)),
-    ):
-        with pytest.raises(UsageError, match=r"A clip has 5 on-screen windows, .* for 3 at most; .* max_frames=5 or"):
+    refused: list[tuple[Callable[[], object], str]] = [
+        (lambda: tcd(matches=[["video"]]), r"matches of tcd is \[\['video'\]\]; it must be some of video"),
+        (lambda: matcher.encode_video(clips()), "A clip has 4 frames, but this matcher was built for 3 at most"),
+        (lambda: matcher.encode_video(video), "5 on-screen windows, .* for 3 at most; .* max_frames=5 or"),
+        (
+            lambda: check_lengths(matcher, text_features(captions()), video_features(video)),
+            "5 on-screen windows, .* for 3 at most; .* max_frames=5 or",
+        ),
+    ]
+    for refuse, sentence in refused:
+        with pytest.raises(UsageError, match=sentence):
             refuse()
+    assert tcd(max_frames=3, types="shared").limits.frames is None
 
 
 @pytest.mark.parametrize("calibration", ["cycle", "contrastive"])
@@ -472,14 +463,7 @@ def test_both_ways_is_the_mean_of_the_two() -> None:
 
 
 def test_shares_of_the_clip_weigh_less_by_the_square_of_its_length() -> None:
-    frames, windows = whole(rows(1, 5, 8)), whole(rows(1, 3, 8, seed=1))
-    plain = cycle_loss(frames, windows, 0.2, TcdSettings())
-    share = cycle_loss(frames, windows, 0.2, TcdSettings(normalise_index=True))
-    torch.testing.assert_close(share * 4**2, plain)
-
-
-def test_so_they_do_where_windows_in_between_are_not_read() -> None:
-    """Windows 1 and 5 of 5 are the whole clip apart."""
+    """Also where windows in between are not read: windows 1 and 5 of 5 are the whole clip apart."""
     frames, windows = whole(rows(1, 4, 8)), rows(1, 5, 8, seed=1)
     read = Sequence(windows, torch.tensor([[True, False, False, False, True]]))
     ways = [TcdSettings(both_ways=True, normalise_index=share) for share in (False, True)]

@@ -12,12 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from evenreel.matchers import TextBatch, VideoBatch, build_matcher
-from tests.matchers.examples import DIMENSION, captions, disturb, scores_of, videos
-
-
-def built(**settings: Any) -> Any:
-    torch.manual_seed(0)
-    return disturb(build_matcher("wti", DIMENSION, settings), 0.3).double().eval()
+from tests.matchers.examples import DIMENSION, captions, scores_of, trained, videos
 
 
 def weights_of(vectors: list[Tensor], network: nn.Module | None) -> list[float]:
@@ -46,7 +41,7 @@ def slow(matcher: Any, text: TextBatch, video: VideoBatch) -> Tensor:
 @pytest.mark.parametrize("settings", [{"kind": "ti"}, {}, {"weight_layers": 1}, {"weight_layers": 3}], ids=str)
 @torch.no_grad()
 def test_as_the_formula_says(settings: dict[str, Any]) -> None:
-    matcher = built(**settings)
+    matcher = trained("wti", 0.3, torch.float64, **settings)
     text, video = captions(dtype=torch.float64), videos(dtype=torch.float64)
     torch.testing.assert_close(scores_of(matcher, text, video), slow(matcher, text, video), atol=1e-12, rtol=0)
 
@@ -66,7 +61,7 @@ def test_equal_single_tokens_score_one() -> None:
 
 
 def test_frames_go_through_the_temporal_blocks_once_a_video() -> None:
-    matcher = built(temporal_layers=1, heads=2)
+    matcher = trained("wti", 0.3, torch.float64, temporal_layers=1, heads=2)
     text, video = captions(dtype=torch.float64), videos(dtype=torch.float64)
     with torch.no_grad():
         seen = replace(video, frames=matcher.temporal(video.frames, video.frame_mask))

@@ -13,7 +13,6 @@ from torch.nn import functional as F
 from evenreel.errors import UsageError
 from evenreel.matchers import build_matcher
 from evenreel.matchers.x_clip import XClip, XClipSettings
-from evenreel.similarity.interaction import attend
 from tests.matchers.examples import DIMENSION, captions, disturb, scores_of, videos
 
 
@@ -103,13 +102,6 @@ def test_the_public_code_lets_padding_take_part() -> None:
     assert (public_form(model, words, video.frames) - ours).abs().max() > 0.01
 
 
-def test_a_mix_gives_no_weight_to_padding() -> None:
-    """Even where a learned row of the mix would send all weight there."""
-    alike, real = torch.tensor([[0.5], [0.0]]), torch.tensor([[True], [False]])
-    everything_to_the_second = torch.tensor([[0.0, 1.0], [0.0, 1.0]])
-    assert attend(alike, everything_to_the_second, real, 0.01).item() == 0.0
-
-
 def test_lengths_past_the_learned_mixes() -> None:
     model = build_matcher("x_clip", DIMENSION, {"max_words": 4, "max_frames": 3, "temporal_layers": 0})
     with pytest.raises(
@@ -123,9 +115,3 @@ def test_lengths_past_the_learned_mixes() -> None:
     text, video = captions((4, 2)), videos((3, 1))
     longer = replace(text, words=F.pad(text.words, (0, 0, 0, 3)), word_mask=F.pad(text.word_mask, (0, 3)))
     torch.testing.assert_close(scores_of(model, longer, video), scores_of(model, text, video))
-
-
-def test_frames_that_are_compared_one_by_one_skip_the_transformer() -> None:
-    model, video = matcher(layers=1), videos(dtype=torch.float64)
-    with torch.inference_mode():
-        torch.testing.assert_close(model.encode_video(video).frames, video.frames)

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.matchers import TextBatch, VideoBatch, build_matcher, x_pool_fast
-from evenreel.matchers.x_pool import TextConditionedPooling
-from evenreel.matchers.x_pool_fast import pooled_cosines
-from tests.matchers.examples import DIMENSION, captions, disturb, pairs, scores_of, videos
+from evenreel.matchers import TextBatch, VideoBatch, build_matcher, x_pool
+from evenreel.matchers.x_pool import TextConditionedPooling, pooled_cosines
+from tests.matchers.examples import DIMENSION, captions, disturb, pairs, scores_of, trained, videos
 
 
 def normalised(vector: Tensor, layer: nn.LayerNorm) -> Tensor:
@@ -50,13 +49,10 @@ def slow(matcher: Any, text: TextBatch, video: VideoBatch) -> Tensor:
     return torch.tensor([[score(q, v) for v in range(len(video.ids))] for q in range(len(text.ids))]).double()
 
 
-def built(size: float = 0.3) -> Any:
-    return disturb(build_matcher("x_pool", DIMENSION), size).double().eval()
-
-
 @torch.no_grad()
 def test_as_the_paper_says() -> None:
-    matcher, text, video = built(), captions(dtype=torch.float64), videos(dtype=torch.float64)
+    matcher = trained("x_pool", 0.3, torch.float64)
+    text, video = captions(dtype=torch.float64), videos(dtype=torch.float64)
     expected = slow(matcher, text, video)
     torch.testing.assert_close(scores_of(matcher, text, video), expected, atol=1e-6, rtol=0)
     written = matcher.pooling(text.sentence, video.frames, video.frame_mask)
@@ -97,10 +93,10 @@ def test_the_short_way_is_the_written_way(seed: int, size: float) -> None:
 
 @torch.no_grad()
 def test_chunks_are_no_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    matcher, text, video = built(), captions(), videos()
+    matcher, text, video = trained("x_pool", 0.3, torch.float64), captions(), videos()
     matcher.float()
     whole = scores_of(matcher, text, video)
-    monkeypatch.setattr(x_pool_fast, "CHUNK_NUMBERS", 1)
+    monkeypatch.setattr(x_pool, "CHUNK_NUMBERS", 1)
     torch.testing.assert_close(scores_of(matcher, text, video), whole)
 
 

@@ -18,7 +18,6 @@ from evenreel.similarity.interaction import (
     TokenVectors,
     attend,
     in_chunks,
-    lengths,
     masked_softmax,
     token_interaction,
 )
@@ -137,10 +136,6 @@ def test_every_pair_is_scored_in_its_place(captions: list[int], videos: list[int
         )
     assert table.tolist() == [[100 * q + v for v in range(len(videos))] for q in range(len(captions))]
     assert max(seen) <= limit
-
-
-def test_lengths_reach_to_the_last_real_item() -> None:
-    assert lengths(torch.tensor([[False, True, False], [True, True, True]])).tolist() == [2, 3]
 
 
 # Attention over similarities against a slow loop

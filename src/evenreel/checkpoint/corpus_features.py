@@ -13,7 +13,6 @@ from evenreel.encoders import load_encoder
 from evenreel.errors import EncoderError, FeaturesError
 from evenreel.features.load import (
     FoundClips,
-    Sentences,
     find_clips,
     load_text_features,
     with_graphs,
@@ -23,7 +22,7 @@ from evenreel.features.manifest import FeatureSet, read_manifest
 from evenreel.features.pool import SetAside
 from evenreel.features.settings import FLOAT32, rule_text
 from evenreel.features.stored import StoredClips
-from evenreel.features.word_changes import WordChanges, changed_windows, with_changed_words
+from evenreel.features.word_changes import WordChanges, changed_sentences, with_changed_words
 from evenreel.matchers.batches import row_lengths
 from evenreel.progress import Progress
 from evenreel.types import Corpus, Encoder, Shown, TextFeatures, VideoFeatures
@@ -195,15 +194,8 @@ def changed_words(
 
 def changed_texts(found: FoundClips, changes: WordChanges) -> dict[str, tuple[str, ...]]:
     """Return the on-screen sentences of clips' windows after changes of their words, by clip id."""
-    shards, _ = found.shards(without=("frames",))
-    sentences = Sentences(found.folder, found.manifest, partial(encoder_of, found))
-    for shard in shards.values():
-        if shard.window_texts is not None and shard.windows is not None:
-            sentences.know(shard.window_texts, shard.windows)
-    return {
-        clip_id: tuple(one.text for one in changed_windows(shard, clip_id, changes, found.made, sentences.fits))
-        for clip_id, shard in shards.items()
-    }
+    said, _ = changed_sentences(found, changes, partial(encoder_of, found))
+    return {clip_id: tuple(one.text for one in clip) for clip_id, clip in said.items()}
 
 
 def encoder_of(found: FoundClips | StoredClips) -> Encoder:

@@ -354,13 +354,7 @@ _ANSWERS = {
 
 
 def model_card(config: Config, *, needs_pretrained: bool = False) -> str:
-    """Return the text of a checkpoint's model card, README.md.
-
-    Args:
-        config: contents of config.json.
-        needs_pretrained: whether the matcher needs features by its towers as they were before training, which no
-            library has (`Pretrained.needs_pretrained_means`).
-    """
+    """Return the text of a checkpoint's model card; a library has no features by towers before their training."""
     from huggingface_hub import ModelCardData
     from jinja2 import Environment
 

@@ -229,17 +229,11 @@ CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 
 @dataclass(frozen=True)
 class Config:
-    """Content of config.json, the description of a checkpoint.
+    """Content of config.json, the description of a checkpoint."""
 
-    Attributes:
-        spec: specification that the matcher is built from, every setting spelt out.
-        about: origin of the matcher.
-        weights_sha256: digest of model.safetensors, in hex.
-    """
-
-    spec: MatcherSpec
+    spec: MatcherSpec  # every setting spelt out
     about: About
-    weights_sha256: str
+    weights_sha256: str  # digest of model.safetensors, in hex
 
 
 def to_json(config: Config) -> str:
@@ -255,11 +249,7 @@ def to_json(config: Config) -> str:
 
 
 def read_config(path: Path) -> Config:
-    """Read the config.json of a checkpoint.
-
-    Raises:
-        CheckpointError: it cannot be read, was written by a later version, or is that of another kind of model.
-    """
+    """Read the config.json of a checkpoint; one that is damaged, newer or of another kind of model is refused."""
     try:
         data = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

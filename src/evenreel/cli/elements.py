@@ -25,12 +25,15 @@ if TYPE_CHECKING:
     from evenreel.features.scene_elements import EmbeddedDictionary
     from evenreel.language.scene_elements import Elements, MiningSettings, SceneDictionary
     from evenreel.report.result import AuditResult
-    from evenreel.types import Corpus, Encoder
+    from evenreel.types import Encoder
 
 KAPPA = 20
 TRAIN = "train"
 CountOption = Annotated[int, typer.Option(min=1, max=MOST)]
 MINED, LISTED = "Phrases from captions", "Phrases from elsewhere"
+Looked = tuple["ChosenElements | None", Path | None, Sequence["SetAside"]]
+"""Scene elements of clips, the file that keeps them, and clips that had been skipped."""
+NO_CLIPS: Looked = (None, None, ())
 
 
 @dataclass(frozen=True)
@@ -69,12 +72,6 @@ class PhraseSources:
                 f"--split says which captions of CORPUS are mined, and with {self.given[0]} none are; leave one of "
                 "them out."
             )
-
-    def phrases(self, settings: MiningSettings) -> SceneDictionary:
-        """Read the dictionary from the given source as `read` does; the packaged one where none is given."""
-        from evenreel.language.scene_elements import packaged
-
-        return self.read(settings) or packaged()
 
     def read(self, settings: MiningSettings) -> SceneDictionary | None:
         """Read the dictionary from the given source; None where the captions of the corpus are to be mined."""
@@ -179,6 +176,7 @@ def elements(
     ),
 ) -> None:
     """Make a scene dictionary, and find in every clip what it shows. Exit status 3 if clips had been skipped."""
+    from evenreel.cli.show_library import print_json
     from evenreel.corpus import load_corpus
     from evenreel.features import find_clips
     from evenreel.report import write_page
@@ -191,33 +189,48 @@ def elements(
     whole = None if asked.corpus is None else load_corpus(asked.corpus)
     encoder = phrase_encoder(features, asked.model, device)
     looked_at = find_clips(features, whole, rule=asked.rule, windows=False) if features and whole else None
-    read = None if whole is None else read_captions(whole, settings)
+    read = None
+    if whole is not None:
+        from evenreel.audits.dictionary import NamedCaptions
+
+        splits = whole.clips.select("clip_id", "split")
+        table = whole.captions.join(splits, on="clip_id", how="left", maintain_order="left")
+        named = _named(table["text"].to_list(), settings)
+        read = NamedCaptions(named, table["clip_id"].to_list(), table["split"].fill_null("").to_list())
     found = found or mined(read, captions.split, settings)
     _make_room(found, place, replaces=asked.replace)
     embedded = _kept(found, encoder, place)
-    clips = _look(looked_at, embedded, asked.top or KAPPA, place) if looked_at and embedded else None
-    made = Made(place, found, embedded, clips, _audited(found, read, clips))
-    if report is not None and made.audit is not None:
+    clips, path, aside = _look(looked_at, embedded, asked.top or KAPPA, place) if looked_at and embedded else NO_CLIPS
+    audit = _audited(found, read, clips)
+    if report is not None and audit is not None:
         inputs = {
             "corpus": asked.corpus, "features": features, "captions": sources.text,
             "phrases": [sources.entities, sources.activities], "dictionary": sources.dictionary,
             "synonyms": captions.synonyms,
         }  # fmt: skip
-        write_page(audit_page([made.audit]), report, provenance_of(inputs))
-    show_elements(made, report, as_json)
-    if clips is not None and clips.set_aside:
+        write_page(audit_page([audit]), report, provenance_of(inputs))
+    told = {
+        "dictionary": place,
+        "digest": found.digest,
+        "entities": len(found.entities),
+        "activities": len(found.activities),
+        "captions": found.captions,
+        "source": found.source,
+        "uses": found.uses,
+        "notices": found.notices,
+        "encoder_id": embedded.encoder_id if embedded else None,
+        "clips": len(clips.top.clip_ids) if clips else None,
+        "elements": path,
+        "set_aside": aside,
+        "audit": audit.to_json() if audit else None,
+        "report": report,
+    }
+    if as_json:
+        print_json(told)
+    else:
+        _show(told, found, clips, audit)
+    if aside:
         raise typer.Exit(EXIT_SET_ASIDE)
-
-
-def read_captions(corpus: Corpus, settings: MiningSettings) -> NamedCaptions:
-    """Read the entities and activities that each caption of a corpus names, with its clip and split."""
-    from evenreel.audits.dictionary import NamedCaptions
-
-    table = corpus.captions.join(
-        corpus.clips.select("clip_id", "split"), on="clip_id", how="left", maintain_order="left"
-    )
-    splits = table["split"].fill_null("").to_list()
-    return NamedCaptions(_named(table["text"].to_list(), settings), table["clip_id"].to_list(), splits)
 
 
 def mined(read: NamedCaptions | None, split: str | None, settings: MiningSettings) -> SceneDictionary:
@@ -321,7 +334,7 @@ def _kept(dictionary: SceneDictionary, encoder: Encoder | None, place: Path) -> 
     return embedded
 
 
-def _look(found: FoundClips | StoredClips, embedded: EmbeddedDictionary, count: int, place: Path) -> LookedAt:
+def _look(found: FoundClips | StoredClips, embedded: EmbeddedDictionary, count: int, place: Path) -> Looked:
     """The nearest phrases of every clip, kept beside the dictionary."""
     from evenreel.audits.dictionary import ChosenElements
     from evenreel.features.scene_elements import clip_means, save_elements, top_of_means
@@ -331,95 +344,52 @@ def _look(found: FoundClips | StoredClips, embedded: EmbeddedDictionary, count: 
     with share_bar("looking at the clips") as progress:
         top = top_of_means(means, embedded, count, videos.ids, progress)
     path = save_elements(top, embedded.dictionary, place, found.fingerprint())
-    return LookedAt(ChosenElements(means, embedded, top), path, aside)
+    return ChosenElements(means, embedded, top), path, aside
 
 
-def _audited(dictionary: SceneDictionary, read: NamedCaptions | None, clips: LookedAt | None) -> AuditResult | None:
+def _audited(
+    dictionary: SceneDictionary, read: NamedCaptions | None, clips: ChosenElements | None
+) -> AuditResult | None:
     """What captions and clips say of the dictionary; None where there are neither."""
     from evenreel.audits.dictionary import audit_dictionary
 
     if read is None and clips is None:
         return None
     with share_bar("auditing the dictionary") as progress:
-        return audit_dictionary(dictionary, read, clips.chosen if clips else None, progress=progress)
-
-
-@dataclass(frozen=True, eq=False)
-class LookedAt:
-    """Scene elements of clips, the file that keeps them, and clips that had been skipped."""
-
-    chosen: ChosenElements
-    path: Path
-    set_aside: Sequence[SetAside]
-
-
-@dataclass(frozen=True, eq=False)
-class Made:
-    """Results of `evenreel elements`; None for one that was not asked for."""
-
-    place: Path
-    dictionary: SceneDictionary
-    embedded: EmbeddedDictionary | None
-    clips: LookedAt | None
-    audit: AuditResult | None
+        return audit_dictionary(dictionary, read, clips, progress=progress)
 
 
 _PHRASES, _MANY = 8, 10
 
 
-def show_elements(made: Made, report: Path | None, as_json: bool) -> None:
-    """Print what `evenreel elements` made, whole as JSON or in short for people."""
-    from evenreel.cli.show_library import WITHOUT, console, list_aside, print_json, safe
+def _show(
+    told: dict[str, Any], dictionary: SceneDictionary, clips: ChosenElements | None, audit: AuditResult | None
+) -> None:
+    from evenreel.cli.show_library import WITHOUT, console, list_aside, safe
     from evenreel.report.result import effect_words
     from evenreel.wording import count
 
-    dictionary, clips, audit = made.dictionary, made.clips, made.audit
-    if as_json:
-        print_json(_plain(made) | {"report": report})
-        return
     out = console()
-    sizes = f"{len(dictionary.entities):,} entities and {len(dictionary.activities):,} activities"
+    sizes = f"{told['entities']:,} entities and {told['activities']:,} activities"
     read = f" ({count(dictionary.captions, 'caption')})" if dictionary.captions else ""
-    out.print(f"{sizes} in {safe(made.place)}: {safe(dictionary.source)}{read}.")
+    out.print(f"{sizes} in {safe(told['dictionary'])}: {safe(dictionary.source)}{read}.")
     for notice in dictionary.notices if audit is None else ():  # an audit tells them too
         out.print(f"[yellow]{safe(notice)}[/]")
     for kind, phrases in (("entities", dictionary.entities), ("activities", dictionary.activities)):
         more = ", ..." if len(phrases) > _PHRASES else ""
         if phrases:
             out.print(f"  {kind}: {safe(', '.join(phrases[:_PHRASES]))}{more}")
-    if made.embedded is None:
-        out.print("  not embedded: give --features or --model for that")
-    else:
-        out.print(f"  embedded by {safe(made.embedded.encoder_id)}")
+    by = told["encoder_id"]
+    out.print("  not embedded: give --features or --model for that" if by is None else f"  embedded by {safe(by)}")
     if clips is not None:
-        top = clips.chosen.top
-        kept = ((top.entities.shape[1], "entities"), (top.activities.shape[1], "activities"))
+        kept = ((clips.top.entities.shape[1], "entities"), (clips.top.activities.shape[1], "activities"))
         sizes = " and ".join(f"{number} {kind}" for number, kind in kept if number)
-        out.print(f"The nearest {sizes} of {count(len(top.clip_ids), 'clip')}: {safe(clips.path)}")
-        list_aside(clips.set_aside, WITHOUT, most=_MANY)
+        out.print(f"The nearest {sizes} of {count(told['clips'], 'clip')}: {safe(told['elements'])}")
+        list_aside(told["set_aside"], WITHOUT, most=_MANY)
     if audit is not None:
         out.print(safe(audit.sentence))
         out.print(f"[dim]{safe(effect_words(audit))}[/]")
         for notice in audit.notices:
             out.print(f"[yellow]{safe(notice)}[/]")
-    if report:
-        out.print(f"The page with tables and figures: {safe(report)}")
-
-
-def _plain(made: Made) -> dict[str, Any]:
-    dictionary, clips = made.dictionary, made.clips
-    return {
-        "dictionary": made.place,
-        "digest": dictionary.digest,
-        "entities": len(dictionary.entities),
-        "activities": len(dictionary.activities),
-        "captions": dictionary.captions,
-        "source": dictionary.source,
-        "uses": dictionary.uses,
-        "notices": dictionary.notices,
-        "encoder_id": made.embedded.encoder_id if made.embedded else None,
-        "clips": len(clips.chosen.top.clip_ids) if clips else None,
-        "elements": clips.path if clips else None,
-        "set_aside": clips.set_aside if clips else [],
-        "audit": made.audit.to_json() if made.audit else None,
-    }
+    if told["report"]:
+        out.print(f"The page with tables and figures: {safe(told['report'])}")

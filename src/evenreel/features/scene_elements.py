@@ -73,16 +73,7 @@ class TopElements:
 
 
 def embed(dictionary: SceneDictionary, encoder: Encoder, progress: Progress = lambda share: None) -> EmbeddedDictionary:
-    """Embed each phrase of a scene dictionary with a text tower, as its sentence feature.
-
-    Args:
-        dictionary: the phrases.
-        encoder: the frozen encoder that made the clips' features.
-        progress: called with the share that is done.
-
-    Raises:
-        FeaturesError: the encoder gave numbers that are not finite.
-    """
+    """Embed each phrase of a scene dictionary with the text tower of the clips' features, as its sentence feature."""
     phrases = (*dictionary.entities, *dictionary.activities)
     rows: list[FloatArray] = []
     for start in range(0, len(phrases), _BATCH):
@@ -92,24 +83,6 @@ def embed(dictionary: SceneDictionary, encoder: Encoder, progress: Progress = la
     vectors = _unit(np.concatenate(rows), phrases)
     cut = len(dictionary.entities)
     return EmbeddedDictionary(dictionary, vectors[:cut], vectors[cut:], encoder.encoder_id, encoder.weights_hash)
-
-
-def top_elements(
-    videos: VideoFeatures, embedded: EmbeddedDictionary, count: int, progress: Progress = lambda share: None
-) -> TopElements:
-    """Find the phrases nearest to each clip: by the cosine of the mean of its frames with each phrase.
-
-    Args:
-        videos: V clips, with frames by the encoder that embedded the dictionary.
-        embedded: the dictionary.
-        count: kappa, number of phrases of each kind; the paper takes 20.
-        progress: called with the share that is done.
-
-    Raises:
-        FeaturesError: the frames have another dimension, or those of a clip cancel out.
-        UsageError: `count` is less than 1.
-    """
-    return top_of_means(clip_means(videos), embedded, count, videos.ids, progress)
 
 
 def clip_means(videos: VideoFeatures) -> FloatArray:
@@ -129,7 +102,10 @@ def top_of_means(
     clip_ids: tuple[str, ...] = (),
     progress: Progress = lambda share: None,
 ) -> TopElements:
-    """Find the phrases nearest to mean frames (V, D), as `top_elements` does; clips without ids are called by row."""
+    """Find the `count` phrases of each kind that are nearest to mean frames (V, D), by their cosines.
+
+    Clips without ids are called by row. The paper takes 20 of each kind (kappa).
+    """
     names = clip_ids or tuple(map(str, range(len(means))))
     if count < 1:
         raise UsageError(f"The number of scene elements is {count}; it must be 1 or more.")
@@ -232,14 +208,7 @@ def embeddings_path(folder: Path, weights_hash: str) -> Path:
 
 
 def save_embedded(embedded: EmbeddedDictionary, folder: Path) -> Path:
-    """Write a dictionary and its embeddings into a folder; those by other encoders stay beside them.
-
-    Returns:
-        The file of the embeddings.
-
-    Raises:
-        FeaturesError: the folder cannot be written.
-    """
+    """Write a dictionary and its embeddings into a folder, and return their file; those by other encoders stay."""
     save_dictionary(embedded.dictionary, folder)
     path = embeddings_path(folder, embedded.weights_hash)
     record = {

@@ -84,18 +84,10 @@ def read_windows(
     exact: bool = False,
     empty: str = "",
 ) -> Windows:
-    """Make the windows of a clip with at least one frame.
+    """Make the O = `count` windows of a clip with at least one frame, from its signs in the order of their appearance.
 
-    Args:
-        tracks: signs, in the order in which they appear.
-        sampled: the frames they were found in.
-        count: O, number of windows.
-        encoder: the encoder of the frames.
-        exact: whether the tracks say when signs appear and vanish.
-        empty: sentence of a window without text, such as `EMPTY`; by default none.
-
-    Raises:
-        EncoderError: a feature is not finite.
+    `exact` says that tracks know when signs appear and vanish; `empty` is the sentence of a window without text, such
+    as `EMPTY`, by default none.
     """
     said = written(tracks, sampled, count, lambda text: not encoder.truncated([text])[0], exact=exact)
     said = where_empty(said, empty) if empty else said
@@ -120,14 +112,18 @@ def written(
 ) -> tuple[WindowText, ...]:
     """Make the on-screen sentence and its confidence for each of the O windows of a clip with at least one frame."""
     spans = windows_of(tracks, sampled, count, exact=exact)
-    return tuple(_written(_kept(_words(shown), fits)) for shown in _shown(tracks, spans, count, change))
+    kept = (_kept(_words(shown), fits) for shown in _shown(tracks, spans, count, change))
+    return tuple(WindowText(_fill(words), _mean(words.values())) for words in kept)
 
 
 def windows_of(tracks: Sequence[TextTrack], sampled: Sampled, count: int, *, exact: bool = False) -> list[range]:
     """Return the numbers of the windows (of O = `count`) in which each sign is shown; arguments as in `written`."""
     length_s = float(sampled.spans_s[-1, 1])
     middles_s = (np.arange(count) + 0.5) * length_s / count
-    return _spans(tracks if exact else spread(tracks, sampled, middles_s), length_s, count)
+    return [
+        range(_window(track.start_s, length_s, count), _window(track.end_s, length_s, count) + 1)
+        for track in (tracks if exact else spread(tracks, sampled, middles_s))
+    ]
 
 
 def where_empty(said: Sequence[WindowText], sentence: str) -> tuple[WindowText, ...]:
@@ -159,18 +155,12 @@ def spread(tracks: Sequence[TextTrack], sampled: Sampled, moments_s: NDArray[np.
     def frame_at(time_s: float) -> int:
         return max(0, bisect_left(times_s, time_s + MOMENT_S) - 1)
 
-    def reaching(track: TextTrack) -> TextTrack:
+    reaching = []
+    for track in tracks:
         start_s, end_s = spans_s[frame_at(track.start_s)][0], spans_s[frame_at(track.end_s)][1]
         at_s = middles_s[bisect_left(middles_s, start_s) : bisect_left(middles_s, end_s)]
-        return replace(track, start_s=min([track.start_s, *at_s]), end_s=max([track.end_s, *at_s]))
-
-    return [reaching(track) for track in tracks]
-
-
-def _spans(tracks: Sequence[TextTrack], length_s: float, count: int) -> list[range]:
-    return [
-        range(_window(track.start_s, length_s, count), _window(track.end_s, length_s, count) + 1) for track in tracks
-    ]
+        reaching.append(replace(track, start_s=min([track.start_s, *at_s]), end_s=max([track.end_s, *at_s])))
+    return reaching
 
 
 def _shown(
@@ -210,10 +200,6 @@ def _kept(words: dict[str, float], fits: Fits) -> dict[str, float]:
         fewest, most = (middle, most) if fits(_fill([word for word in words if word in kept])) else (fewest, middle - 1)
     kept = set(ranked[:fewest])
     return {word: sure for word, sure in words.items() if word in kept}
-
-
-def _written(words: dict[str, float]) -> WindowText:
-    return WindowText(_fill(words), _mean(words.values()))
 
 
 def _mean(confidences: Collection[float]) -> float:

@@ -26,7 +26,7 @@ from evenreel.progress import Progress
 from evenreel.types import Encoder, OnScreen, TextTrack, VideoFeatures
 
 if TYPE_CHECKING:
-    from evenreel.features.load import FoundClips
+    from evenreel.features.load import FoundClips, Sentences
     from evenreel.features.manifest import FeatureSet
     from evenreel.features.shards import Shard
     from evenreel.features.stored import StoredClips
@@ -124,15 +124,8 @@ def with_changed_words(
 ) -> VideoFeatures:
     """Return features of clips with windows made of the changed words; each clip is read once for all changes.
 
-    Sentences that were not met before are encoded, and kept beside the features for the next time.
-
-    Args:
-        found: the clips; every call reads their signs again.
-        videos: `found.load()`, or the same with other windows.
-        changes: words to leave out or misread.
-        encoder: loads the encoder of the features, see `evenreel.checkpoint.corpus_features`; not called where all
-            sentences are known.
-        progress: called with the share of the sentences to encode that is done.
+    Sentences that were not met before are encoded, and kept beside the features for the next time; `encoder` loads the
+    encoder of the features where there are such, and `progress` is called with the share of them that is done.
 
     Raises:
         FeaturesError: the features have no on-screen text, or are not the encoder's; a file is damaged.
@@ -140,7 +133,6 @@ def with_changed_words(
     """
     if changes.changes_nothing:
         return videos
-    from evenreel.features.load import Sentences
     from evenreel.features.stored import StoredClips
 
     if isinstance(found, StoredClips) or found.made.windows is None:
@@ -148,22 +140,33 @@ def with_changed_words(
             f"The features in {found.folder} have no on-screen text to change; run `evenreel features` without "
             "--no-ocr, or change no words."
         )
+    said, sentences = changed_sentences(found, changes, encoder)
+    clips = [said[clip_id] for clip_id in videos.ids]
+    vectors = sentences.vectors((one.text for clip in clips for one in clip if one.text), progress)
+    windows = np.zeros((len(clips), found.made.windows, found.dimension), np.float16)
+    for row, clip in enumerate(clips):
+        for place, one in enumerate(clip):
+            if one.text:
+                windows[row, place] = vectors[one.text]
+    shape = windows.shape[:2]
+    mask = np.array([[bool(one.text) for one in clip] for clip in clips], np.bool_).reshape(shape)
+    confidence = np.array([[one.confidence for one in clip] for clip in clips], np.float32).reshape(shape)
+    return replace(videos, on_screen=OnScreen(windows, mask, confidence))
+
+
+def changed_sentences(
+    found: FoundClips, changes: WordChanges, encoder: Callable[[], Encoder]
+) -> tuple[dict[str, tuple[WindowText, ...]], Sentences]:
+    """Return the sentences of each clip's windows after its words were changed, and the store of known sentences."""
+    from evenreel.features.load import Sentences
+
     shards, _ = found.shards(without=("frames",))
     sentences = Sentences(found.folder, found.manifest, encoder)
     for shard in shards.values():
         if shard.window_texts is not None and shard.windows is not None:
             sentences.know(shard.window_texts, shard.windows)
-    said = [changed_windows(shards[clip_id], clip_id, changes, found.made, sentences.fits) for clip_id in videos.ids]
-    vectors = sentences.vectors((one.text for clip in said for one in clip if one.text), progress)
-    windows = np.zeros((len(said), found.made.windows, found.dimension), np.float16)
-    for row, clip in enumerate(said):
-        for place, one in enumerate(clip):
-            if one.text:
-                windows[row, place] = vectors[one.text]
-    shape = windows.shape[:2]
-    mask = np.array([[bool(one.text) for one in clip] for clip in said], np.bool_).reshape(shape)
-    confidence = np.array([[one.confidence for one in clip] for clip in said], np.float32).reshape(shape)
-    return replace(videos, on_screen=OnScreen(windows, mask, confidence))
+    said = {one: changed_windows(shard, one, changes, found.made, sentences.fits) for one, shard in shards.items()}
+    return said, sentences
 
 
 def changed_windows(

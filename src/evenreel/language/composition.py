@@ -22,7 +22,8 @@ import numpy as np
 
 from evenreel.errors import UsageError
 from evenreel.language.noun_phrases import OPENERS, Phrase, phrases, with_opener
-from evenreel.language.synonyms import amounts, caption_synonyms, packaged_lines
+from evenreel.language.role_graphs import words_of
+from evenreel.language.synonyms import amounts, caption_synonyms, packaged_rows
 from evenreel.language.taggers import closed_words
 from evenreel.language.tokens import Tagged, Tagger
 from evenreel.language.wording import content_phrases, lowered, token_places
@@ -53,13 +54,8 @@ thing that is shown and of the one that is absent."""
 def recomposed(edit: str, captions: Sequence[str], clip_ids: Sequence[str], tagger: Tagger, seed: int = 0) -> list[str]:
     """Apply an edit of composition to captions; those in which nothing can be changed stay as they are.
 
-    Args:
-        edit: name of the edit, one of `EDITS`.
-        captions: Q texts; a draw depends on the text and the seed alone, so equal captions get equal edits.
-        clip_ids: clip of each caption (Q,); a thing that is denied is one that captions of other clips name, the same
-            one for all edits of `THINGS` and `ANSWERS`.
-        tagger: tags the words, by which it is told what can change places.
-        seed: seed of what is drawn: another colour, a thing that is absent.
+    A draw depends on the text and the seed alone, so equal captions get equal edits. A thing that is denied is one that
+    captions of other clips name, by `clip_ids` (Q,), the same one for all edits of `THINGS` and `ANSWERS`.
 
     Raises:
         UsageError: there is no such edit.
@@ -129,19 +125,9 @@ class Caption:
 
 
 @cache
-def rows() -> dict[str, list[str]]:
-    """Return the rows of `composition.txt` by the words before their colon, in their order."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for line in packaged_lines("composition.txt"):
-        kind, _, rest = line.partition(":")
-        found[kind].append(rest.strip())
-    return dict(found)
-
-
-@cache
 def words(kind: str) -> frozenset[str]:
     """Return all words of one kind of rows, such as `being`."""
-    return frozenset(word for row in rows()[kind] for word in row.split())
+    return frozenset(word for row in packaged_rows("composition.txt")[kind] for word in row.split())
 
 
 @cache
@@ -153,7 +139,7 @@ def attribute_values() -> dict[str, list[tuple[str, tuple[str, ...]]]]:
     """
     found: dict[str, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
     for kind in ATTRIBUTES:
-        for row in rows()[kind]:
+        for row in packaged_rows("composition.txt")[kind]:
             values = row.split()
             for value in values:
                 found[value].append((kind, tuple(one for one in values if one != value)))
@@ -164,7 +150,7 @@ def attribute_values() -> dict[str, list[tuple[str, tuple[str, ...]]]]:
 def _fixed_nouns() -> dict[str, frozenset[str]]:
     """The nouns that each value of an attribute makes a name with, such as dog of `hot`."""
     found: dict[str, frozenset[str]] = {}
-    for row in rows()["fixed"]:
+    for row in packaged_rows("composition.txt")["fixed"]:
         for pair in row.split(","):
             value, nouns = pair.split()
             found[value] = found.get(value, frozenset()) | frozenset(nouns.split("/"))
@@ -176,7 +162,7 @@ def opposites() -> list[tuple[tuple[str, ...], str, str]]:
     """Return relations as their words, their opposite and what they need (`_NEEDS`), those of most words first."""
     found = []
     for need in _NEEDS:
-        for row in rows()[need]:
+        for row in packaged_rows("composition.txt")[need]:
             relation, _, opposite = row.partition(" = ")
             found.append((tuple(relation.split()), opposite, need))
     return sorted(found, key=lambda one: -len(one[0]))
@@ -368,10 +354,10 @@ def _motion(tokens: Tagged, start: int, stop: int) -> bool:
     place = start - 1
     while place >= 0 and (tokens[place].part in ("noun", "adjective", "adverb") or tokens[place].tag in OPENERS):
         place -= 1
-    if _lemma(tokens, place) not in _motions() or tokens[place].part != "verb":
+    verb = _lemma(tokens, place)
+    if tokens[place].part != "verb" or not (verb in words("motion verbs") or verb in words_of("motion")):
         return False
-    relation = " ".join(token.text.lower() for token in tokens[start:stop])
-    if _lemma(tokens, place) in words(f"not {relation}"):
+    if verb in words(f"not {' '.join(token.text.lower() for token in tokens[start:stop])}"):
         return False
     if tokens[start].text.lower() in ("up", "down"):
         return place == start - 1
@@ -397,12 +383,6 @@ def _thing(tokens: Tagged, place: int) -> str:
     while place + 1 < len(tokens) and tokens[place + 1].part == "noun":
         place += 1
     return tokens[place].lemma if place < len(tokens) and tokens[place].part == "noun" else ""
-
-
-@cache
-def _motions() -> frozenset[str]:
-    of_roles = [line.partition(":")[2].split() for line in packaged_lines("roles.txt") if line.startswith("motion:")]
-    return frozenset(word for row in of_roles for word in row) | words("motion verbs")
 
 
 # Things that are there, and things that are not.

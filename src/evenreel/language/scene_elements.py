@@ -16,9 +16,10 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Literal, get_args
+from functools import cache
+from typing import Annotated, Any, Literal
 
+from evenreel.config import check_settings, whole
 from evenreel.errors import UsageError
 from evenreel.language.folding import lemma_of
 from evenreel.language.noun_phrases import Phrase, base_form, phrases, with_opener
@@ -28,12 +29,12 @@ from evenreel.language.synonyms import (
     Synonyms,
     amounts,
     caption_synonyms,
-    packaged_lines,
+    packaged_rows,
     stop_nouns,
     stop_verbs,
 )
 from evenreel.language.taggers import TaggerName, load_tagger
-from evenreel.language.tokens import Tagged, Token
+from evenreel.language.tokens import Tagged, Token, most_frequent
 from evenreel.progress import Progress
 
 Forms = Literal["all", "whole", "bare"]
@@ -66,20 +67,15 @@ class MiningSettings:
     """
 
     tagger: TaggerName = "auto"
-    min_captions: int = 5
-    max_entities: int = 2000
-    max_activities: int = 1000
+    min_captions: Annotated[int, whole(1)] = 5
+    max_entities: Annotated[int, whole(1)] = 2000
+    max_activities: Annotated[int, whole(1)] = 1000
     modifiers: Forms = "all"
     objects: Forms = "all"
     synonyms: Synonyms = NO_SYNONYMS
 
     def __post_init__(self) -> None:
-        for name in ("min_captions", "max_entities", "max_activities"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} is {getattr(self, name)}; it must be 1 or more.")
-        for name in ("modifiers", "objects"):
-            if getattr(self, name) not in get_args(Forms):
-                raise UsageError(f"{name} is {getattr(self, name)!r}; choose all, whole or bare.")
+        check_settings("mining", self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,31 +251,23 @@ def _short(value: object) -> str:
     return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."
 
 
-@lru_cache(maxsize=1)
-def _lists() -> dict[str, tuple[str, ...]]:
-    lists: dict[str, tuple[str, ...]] = {}
-    for line in packaged_lines("scene_elements.txt"):
-        name, _, words = line.partition(": ")
-        lists[name] = lists.get(name, ()) + tuple(words.split(", "))
-    return lists
-
-
+@cache
 def words_of_list(name: str) -> tuple[str, ...]:
     """Return the phrases of a list in the package's `scene_elements.txt` by the list's name, in its order."""
-    return _lists()[name]
+    return tuple(phrase for row in packaged_rows("scene_elements.txt")[name] for phrase in row.split(", "))
 
 
-@lru_cache(maxsize=1)
+@cache
 def _no_entities() -> frozenset[str]:
     return stop_nouns() | frozenset(words_of_list("not_entity"))
 
 
-@lru_cache(maxsize=1)
+@cache
 def _no_activities() -> frozenset[str]:
     return stop_verbs() | frozenset(words_of_list("not_activity"))
 
 
-@lru_cache(maxsize=1)
+@cache
 def _compounds() -> frozenset[str]:
     """Noun phrases that are one thing with their first word."""
     return frozenset(words_of_list("entity")) | caption_synonyms().nouns.keys()
@@ -383,7 +371,7 @@ def dictionary_of(named: Sequence[Elements], settings: MiningSettings, source: s
     """Make a dictionary of the phrases that most captions name; ties are broken by the alphabet."""
     entities, activities = counts_of(named)
     kept = [
-        _most_frequent(counts, settings.min_captions, most)
+        most_frequent(counts, settings.min_captions)[:most]
         for counts, most in ((entities, settings.max_entities), (activities, settings.max_activities))
     ]
     if not any(kept):
@@ -408,16 +396,7 @@ def counts_of(named: Iterable[Elements]) -> tuple[Counter[str], Counter[str]]:
 
 
 def given(entities: Sequence[str], activities: Sequence[str], source: str = GIVEN) -> SceneDictionary:
-    """Make a dictionary of given phrases; surplus spaces are removed, everything else is kept.
-
-    Args:
-        entities: noun phrases.
-        activities: verb phrases.
-        source: origin of the phrases, in words.
-
-    Raises:
-        UsageError: there is no phrase, one is empty, or one is there twice.
-    """
+    """Make a dictionary of given phrases, each once; surplus spaces are removed, everything else is kept."""
     tidy = [tuple(" ".join(phrase.split()) for phrase in some) for some in (entities, activities)]
     return SceneDictionary(tidy[0], tidy[1], source=source)
 
@@ -436,8 +415,3 @@ def _check(kind: str, phrases: tuple[str, ...], counts: tuple[int, ...]) -> None
         raise UsageError(f"{twice[:80]!r} is there more than once among the {kind}; name it once.")
     if counts and len(counts) != len(phrases):
         raise UsageError(f"There are {len(counts):,} counts for {len(phrases):,} {kind}; give one for each, or none.")
-
-
-def _most_frequent(counts: Counter[str], least: int, most: int) -> list[tuple[str, int]]:
-    enough = ((phrase, count) for phrase, count in counts.items() if count >= least)
-    return sorted(enough, key=lambda one: (-one[1], one[0]))[:most]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 
@@ -65,6 +65,16 @@ def amounts() -> frozenset[str]:
 def packaged_lines(name: str) -> list[str]:
     """Return the lines of a text file in the package `evenreel.language`, without comments and empty lines."""
     return [line for line in _packaged(name).splitlines() if line and not line.startswith("#")]
+
+
+@cache
+def packaged_rows(name: str) -> dict[str, list[str]]:
+    """Return the rows `kind: words` of a text file of the package by their kinds, in their order."""
+    rows: dict[str, list[str]] = {}
+    for line in packaged_lines(name):
+        kind, _, rest = line.partition(":")
+        rows.setdefault(kind, []).append(rest.strip())
+    return rows
 
 
 def read_synonyms(path: Path) -> Synonyms:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -58,6 +58,12 @@ def split_words(caption: str) -> list[str]:
     ['A', 'man', "'s", 'dog', 'does', "n't", 'like', '2.5', 'stir-fried', 'eggs', '.']
     """
     return _SPLIT.findall(caption)
+
+
+def most_frequent(counts: Mapping[str, int], least: int = 1) -> list[tuple[str, int]]:
+    """Return what was counted at least so often, with its count: the most frequent first, ties by the alphabet."""
+    enough = ((name, count) for name, count in counts.items() if count >= least)
+    return sorted(enough, key=lambda one: (-one[1], one[0]))
 
 
 def unknown_share(captions: Iterable[Tagged]) -> float:

@@ -26,20 +26,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from evenreel.config import (
-    AT_LEAST_0,
-    FINITE,
-    MOST_BITS,
-    MOST_LAYERS,
-    MOST_SIZE,
-    WORDS,
-    Allowed,
-    check_settings,
-    whole,
-)
+from evenreel.config import AT_LEAST_0, FINITE, MOST_BITS, MOST_LAYERS, MOST_SIZE, WORDS, Allowed, check_settings, whole
 from evenreel.errors import UsageError
 from evenreel.features.shards import unseal
-from evenreel.language.tokens import split_words
+from evenreel.language.tokens import most_frequent, split_words
 from evenreel.losses import info_nce
 from evenreel.matchers.adapter import AdapterSettings, ResidualMap, identity
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch, pretrained_mean_of
@@ -471,8 +461,7 @@ def vocabulary_of(captions: Iterable[str], most: int, least: int = 1) -> tuple[s
     ('a', 'dog', 'and')
     """
     counts = Counter(word for caption in captions for word in words_in(caption))
-    kept = sorted((word for word, count in counts.items() if count >= least), key=lambda word: (-counts[word], word))
-    return tuple(kept[:most])
+    return tuple(word for word, _ in most_frequent(counts, least)[:most])
 
 
 class CaptionWords:

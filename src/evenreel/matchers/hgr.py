@@ -23,16 +23,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from evenreel.config import (
-    AT_LEAST_0,
-    MOST_SIZE,
-    SHARE,
-    WORDS,
-    check_settings,
-    whole,
-)
+from evenreel.config import AT_LEAST_0, MOST_SIZE, SHARE, WORDS, check_settings, whole
 from evenreel.errors import UsageError
 from evenreel.language.role_graphs import ROLES
+from evenreel.language.tokens import most_frequent
 from evenreel.language.wording import read_word_vectors
 from evenreel.losses.ranking import RankingSettings, ranking_hinge
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
@@ -87,8 +81,7 @@ def with_vocabulary(settings: Mapping[str, Any], learned: LearnedFrom) -> dict[s
         return dict(settings)
     counts = Counter(word for graph in learned.graphs for word in graph.words)
     least = settings.get("words_at_least", HgrSettings.words_at_least)
-    words = sorted((word for word, count in counts.items() if count >= least), key=lambda word: (-counts[word], word))
-    return {**settings, "vocabulary": tuple(words)}
+    return {**settings, "vocabulary": tuple(word for word, _ in most_frequent(counts, least))}
 
 
 UNKNOWN = 0
@@ -263,7 +256,7 @@ class LevelVideos(nn.Module):
         event, verbs, nouns = (self.dropout(level(frames)) for level in (self.event, self.verbs, self.nouns))
         weights = masked_softmax(self.attention(event).squeeze(-1), frame_mask).to(event.dtype)
         video = F.normalize(torch.einsum("vt,vte->ve", weights, event), dim=-1)
-        return PhraseVideos(video, frame_mask, *frames_of(verbs, frame_mask), *frames_of(nouns, frame_mask))
+        return PhraseVideos(video, frame_mask, frames_of(verbs, frame_mask), frames_of(nouns, frame_mask))
 
 
 class PhraseTexts(NamedTuple):
@@ -289,12 +282,8 @@ class PhraseVideos(NamedTuple):
 
     video: Tensor  # (V, D) of unit length, what the event is compared with
     frame_mask: Tensor  # (V, T) True = real, at least one a row
-    verb_frames: Tensor  # (V, T, D) unit vectors that verbs attend to
-    verb_lengths: Tensor  # (V, T) norms of these frames
-    verb_gram: Tensor  # (V, T, T) products of these frames
-    noun_frames: Tensor  # (V, T, D) unit vectors that nouns attend to
-    noun_lengths: Tensor  # (V, T) norms of these frames
-    noun_gram: Tensor  # (V, T, T) products of these frames
+    verbs: Frames  # what verbs attend to
+    nouns: Frames  # what nouns attend to
 
 
 def frames_of(vectors: Tensor, frame_mask: Tensor) -> Frames:
@@ -362,7 +351,7 @@ def _three_levels(sharpness: float, texts: tuple[Tensor, _Phrases, _Phrases], vi
     sentence, *phrases = texts
     verbs, nouns = (
         attended_cosines(level.vectors, frames, videos.frame_mask, sharpness) @ level.means
-        for level, frames in zip(phrases, (Frames(*videos[2:5]), Frames(*videos[5:])), strict=True)
+        for level, frames in zip(phrases, (videos.verbs, videos.nouns), strict=True)
     )
     return (sentence @ videos.video.T + (verbs + nouns).T) / 3
 
@@ -388,10 +377,11 @@ def _joined(phrases: Tensor, mask: Tensor) -> _Phrases:
 
 
 def _cut_frames(videos: PhraseVideos, longest: int) -> PhraseVideos:
-    def cut(frames: Tensor, lengths: Tensor, gram: Tensor) -> Frames:
-        return Frames(frames[:, :longest], lengths[:, :longest], gram[:, :longest, :longest])
-
-    return PhraseVideos(videos.video, videos.frame_mask[:, :longest], *cut(*videos[2:5]), *cut(*videos[5:]))
+    verbs, nouns = (
+        Frames(level.unit[:, :longest], level.lengths[:, :longest], level.gram[:, :longest, :longest])
+        for level in (videos.verbs, videos.nouns)
+    )
+    return PhraseVideos(videos.video, videos.frame_mask[:, :longest], verbs, nouns)
 
 
 class Hgr(nn.Module):

@@ -129,14 +129,6 @@ class ScoresInParts(Protocol):
         """
 
 
-@runtime_checkable
-class Coarse(Protocol):
-    """Matcher that also has a cheap score of the same states, to choose the pairs that get the full score."""
-
-    def coarse(self, text: Any, video: Any) -> Tensor:
-        """Compute a cheap score (Q, V) of encoded captions and videos, at one product of vectors a pair."""
-
-
 class LearnedFrom(NamedTuple):
     """Training data from which settings of a matcher, such as its vocabulary, may be completed."""
 
@@ -263,8 +255,8 @@ def cut(items: Tensor, mask: Tensor, limit: int, names: tuple[str, str], counted
         items: (N, L, D) words or frames.
         mask: (N, L) True = real.
         limit: greatest L that the matcher has parameters for.
-        names: names for the message, of a row and of the limit's setting, such as `("clip", "frames")`.
-        counted: name of the items for the message, where it is not that of the setting.
+        names: of a row and of the limit's setting, for the message, such as `("clip", "frames")`.
+        counted: what the items are called there, where it is not the name of the setting.
 
     Raises:
         UsageError: there is a real item past the limit.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch import Tensor
 from evenreel.arrays import slices
 from evenreel.errors import UsageError
 from evenreel.matchers.batches import row_lengths, text_batch, to_device, video_batch
-from evenreel.matchers.matcher import Coarse, Matcher, ScoresInParts, Wrapper, check_lengths, check_texts, check_videos
+from evenreel.matchers.matcher import Matcher, ScoresInParts, Wrapper, check_lengths, check_texts, check_videos
 from evenreel.similarity.tiles import (
     DEFAULT_BUDGET_BYTES,
     Encoded,
@@ -21,7 +21,6 @@ from evenreel.similarity.tiles import (
     device_of,
     evaluating,
     gather_rows,
-    mapped,
     take_rows,
 )
 from evenreel.types import NO_NOTES, FloatArray, ScoreNotes, TextFeatures, VideoFeatures
@@ -57,31 +56,29 @@ def matcher_scores(
 
 def encode_texts(matcher: Matcher, features: TextFeatures) -> Encoded:
     """Encode the features of captions with a matcher in evaluation mode; the state is kept in main memory."""
-
-    def encode(rows: slice) -> Any:
-        batch = text_batch(features, rows)
-        check_texts(matcher, batch)
-        return matcher.encode_text(to_device(batch, device_of(matcher)))
-
-    return Encoded(features.ids, _in_batches(matcher, encode, row_lengths(features.word_mask)))
+    return _encoded(matcher, features, features.word_mask, (text_batch, check_texts, matcher.encode_text))
 
 
 def encode_videos(matcher: Matcher, features: VideoFeatures) -> Encoded:
     """Encode the features of videos with a matcher in evaluation mode; the state is kept in main memory."""
-
-    def encode(rows: slice) -> Any:
-        batch = video_batch(features, rows)
-        check_videos(matcher, batch)
-        return matcher.encode_video(to_device(batch, device_of(matcher)))
-
-    return Encoded(features.ids, _in_batches(matcher, encode, row_lengths(features.frame_mask)))
+    return _encoded(matcher, features, features.frame_mask, (video_batch, check_videos, matcher.encode_video))
 
 
-def _in_batches(matcher: Matcher, encode: Callable[[slice], Any], lengths: NDArray[np.int64]) -> Any:
+def _encoded(
+    matcher: Matcher, features: Any, mask: NDArray[np.bool_], steps: tuple[Callable[..., Any], ...]
+) -> Encoded:
     """All rows; the batch of the longest comes first, so that the state need not grow."""
+    batch_of, check, encode = steps
+
+    def state(rows: slice) -> Any:
+        batch = batch_of(features, rows)
+        check(matcher, batch)
+        return encode(to_device(batch, device_of(matcher)))
+
+    lengths = row_lengths(mask)
     batches = sorted(slices(len(lengths), ROWS_A_BATCH), key=lambda rows: -int(lengths[rows].max()))
     with torch.no_grad(), evaluating(matcher):
-        return gather_rows(len(lengths), ((rows, encode(rows)) for rows in batches))
+        return Encoded(features.ids, gather_rows(len(lengths), ((rows, state(rows)) for rows in batches)))
 
 
 class PartedScores(NamedTuple):
@@ -94,17 +91,7 @@ class PartedScores(NamedTuple):
 def score_with_parts(
     matcher: Matcher, text: Encoded, videos: Encoded, budget_bytes: int = DEFAULT_BUDGET_BYTES
 ) -> PartedScores:
-    """Score one caption with V videos, and return the parts of the scores where the matcher has some.
-
-    Args:
-        matcher: the matcher, on the device where the work is to be done.
-        text: one caption, encoded by the matcher.
-        videos: V videos, encoded by the matcher.
-        budget_bytes: most memory that scoring takes, as in `MatcherScores`.
-
-    Raises:
-        UsageError: there is not one caption, or no video.
-    """
+    """Score one encoded caption with V encoded videos, and return the parts of the scores where there are some."""
     if len(text.ids) != 1:
         raise UsageError(f"Parts are told of one caption at a time; {len(text.ids)} were given.")
     noting = _Noting(matcher)
@@ -139,25 +126,20 @@ def score_shortlists(
     """
     if len(places) != len(texts.ids) or not places.size:
         raise UsageError(f"There are {len(texts.ids)} captions and shortlists of shape {places.shape}; give one each.")
-    return np.concatenate(list(_each(matcher, texts, videos, places, budget_bytes)))
-
-
-def _each(
-    matcher: Matcher, texts: Encoded, videos: Encoded, places: NDArray[np.int64], budget_bytes: int
-) -> Iterator[FloatArray]:
+    scores: list[FloatArray] = []
     for row, chosen in enumerate(places):
         text = Encoded(texts.ids[row : row + 1], take_rows(texts.state, slice(row, row + 1)))
-        yield MatcherScores(matcher, text, chosen_rows(videos, chosen), budget_bytes).score_all().values
+        scores.append(MatcherScores(matcher, text, chosen_rows(videos, chosen), budget_bytes).score_all().values)
+    return np.concatenate(scores)
 
 
 def chosen_rows(encoded: Encoded, rows: NDArray[np.int64]) -> Encoded:
     """Select encoded captions or videos by their rows, in the order given; states are copied."""
-    taken = torch.from_numpy(rows)
-    return Encoded(tuple(encoded.ids[row] for row in rows), mapped(encoded.state, lambda tensor: tensor[taken]))
+    return Encoded(tuple(encoded.ids[row] for row in rows), take_rows(encoded.state, torch.from_numpy(rows)))
 
 
 class CoarseScorer(Wrapper):
-    """Scorer of encoded captions and videos by a matcher's cheap score."""
+    """Scorer by the cheap score of the same states, one product of vectors a pair, that a matcher has (`coarse`)."""
 
     def score(self, text: Any, video: Any) -> Tensor:
         """Compute the cheap score (Q, V) of encoded captions and videos."""
@@ -168,7 +150,7 @@ class CoarseScorer(Wrapper):
 def coarse_scorer(matcher: Matcher) -> CoarseScorer | None:
     """Return the scorer of a matcher's cheap score; None where it has none."""
     scored = encoding_matcher(matcher)
-    return CoarseScorer(scored) if isinstance(scored, Coarse) else None
+    return CoarseScorer(scored) if hasattr(scored, "coarse") else None
 
 
 def encoding_matcher(matcher: Matcher) -> Matcher:

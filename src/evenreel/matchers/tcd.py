@@ -24,14 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.config import (
-    ABOVE_0,
-    AT_LEAST_0,
-    MOST_SIZE,
-    Allowed,
-    check_settings,
-    whole,
-)
+from evenreel.config import ABOVE_0, AT_LEAST_0, MOST_SIZE, Allowed, check_settings, whole
 from evenreel.losses import info_nce
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Entry, Limits, cut, logit_scale_at
@@ -415,9 +408,7 @@ def _own_windows(frame_mask: Tensor, windows: int) -> Tensor:
 def _written_frames(frame_mask: Tensor, written: Tensor) -> Tensor:
     """(B, N) True = a real frame with text in a window of its time: the middle of one lies in the other's stretch.
 
-    Args:
-        frame_mask: (B, N) True = real, real ones first.
-        written: (B, M) True = the window has text.
+    Real frames (B, N) come first; windows (B, M) are True where they have text.
     """
     frames, windows = (torch.arange(mask.shape[1], device=mask.device) for mask in (frame_mask, written))
     counts = frame_mask.sum(1, keepdim=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
@@ -91,6 +91,14 @@ class TemporalTransformer(nn.Module):
                 f"sample fewer frames, or train with max_frames={most} or more."
             )
         return places
+
+
+def temporal_blocks(dimension: int, settings: Any) -> TemporalTransformer | None:
+    """Build the transformer before another matcher, by its `temporal_layers`, `heads`, `max_frames` and `dropout`."""
+    if not settings.temporal_layers:
+        return None
+    sizes = TemporalSettings(settings.temporal_layers, settings.heads, settings.max_frames, settings.dropout)
+    return TemporalTransformer(dimension, sizes)
 
 
 def quick_gelu(values: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from evenreel.config import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_settings, whole
 from evenreel.matchers.batches import TextBatch, VideoBatch
 from evenreel.matchers.matcher import ContrastiveMatcher, Entry, Limits, logit_scale_at
-from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
+from evenreel.matchers.temporal import temporal_blocks
 from evenreel.similarity.interaction import TokenVectors, masked_softmax, token_interaction
 
 
@@ -60,7 +60,7 @@ class Wti(ContrastiveMatcher):
         learned = settings.kind == "wti"
         self.word_weights = token_weights(dimension, settings.weight_layers) if learned else None
         self.frame_weights = token_weights(dimension, settings.weight_layers) if learned else None
-        self.temporal = _temporal(dimension, settings) if settings.temporal_layers else None
+        self.temporal = temporal_blocks(dimension, settings)
         self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> TokenVectors:
@@ -110,11 +110,6 @@ def weighted_tokens(vectors: Tensor, mask: Tensor, network: nn.Module | None) ->
         return TokenVectors(vectors, mask, masked_softmax(torch.zeros_like(vectors[..., 0]), mask))
     logits = network(vectors * math.sqrt(vectors.shape[-1])).squeeze(-1)
     return TokenVectors(vectors, mask, masked_softmax(logits, mask))
-
-
-def _temporal(dimension: int, settings: WtiSettings) -> TemporalTransformer:
-    blocks = TemporalSettings(settings.temporal_layers, settings.heads, settings.max_frames, settings.dropout)
-    return TemporalTransformer(dimension, blocks)
 
 
 ENTRY = Entry(Wti, WtiSettings)

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from evenreel.config import ABOVE_0, MOST_LAYERS, MOST_SIZE, SHARE, check_settings, whole
 from evenreel.matchers.batches import TextBatch, VideoBatch
 from evenreel.matchers.matcher import ContrastiveMatcher, Entry, Limits, cut, logit_scale_at
-from evenreel.matchers.temporal import TemporalSettings, TemporalTransformer
+from evenreel.matchers.temporal import temporal_blocks
 from evenreel.similarity.interaction import TableSide, attend, in_chunks, masked_mean, token_products
 
 
@@ -80,7 +80,7 @@ class XClip(ContrastiveMatcher):
         self.sentence_frame_mix = nn.Parameter(torch.eye(frames))
         self.word_mixes = nn.ParameterList(torch.eye(words) for _ in range(2))
         self.frame_mixes = nn.ParameterList(torch.eye(frames) for _ in range(2))
-        self.temporal = _temporal(dimension, settings) if settings.temporal_layers else None
+        self.temporal = temporal_blocks(dimension, settings)
         self.logit_scale = logit_scale_at(settings.temperature)
 
     def encode_text(self, text: TextBatch) -> XClipText:
@@ -143,11 +143,6 @@ def _cut_frames(video: XClipVideo, longest: int) -> XClipVideo:
         frames_for_words=video.frames_for_words[:, :longest],
         frame_mask=video.frame_mask[:, :longest],
     )
-
-
-def _temporal(dimension: int, settings: XClipSettings) -> TemporalTransformer:
-    sizes = TemporalSettings(settings.temporal_layers, settings.heads, settings.max_frames, settings.dropout)
-    return TemporalTransformer(dimension, sizes)
 
 
 ENTRY = Entry(XClip, XClipSettings)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from evenreel.similarity.tiles import joined_chunks
+from evenreel.similarity.tiles import joined_chunks, take_rows
 
 
 class TokenVectors(NamedTuple):
@@ -65,20 +65,14 @@ def _cut(tokens: TokenVectors, longest: int) -> TokenVectors:
 class TableSide(NamedTuple):
     """The rows (captions) or the columns (videos) of a table of scores."""
 
-    state: tuple[Tensor, ...]  # named tuple of tensors, one row for each caption or video
+    state: tuple[Any, ...]  # named tuple of tensors, or of such tuples, one row for each caption or video
     mask: Tensor  # (N, L) True = real word or frame, at least one a row
     # function `(state, length)` that cuts the words or frames of some rows of the state to a length
     cut: Callable[[Any, int], Any]
 
 
 def in_chunks(score: Callable[[Any, Any], Tensor], texts: TableSide, videos: TableSide) -> Tensor:
-    """Compute scores (Q, V) of Q captions and V videos, chunk by chunk.
-
-    Args:
-        score: function that computes scores (q, v) from the states of q captions and v videos.
-        texts: states of the captions.
-        videos: states of the videos.
-    """
+    """Compute scores (Q, V) of Q captions and V videos from the scores (q, v) that a function computes of a chunk."""
     text_order, video_order = (lengths(side.mask).argsort(stable=True) for side in (texts, videos))
     scores = joined_chunks(score, _chunks(texts, text_order), _chunks(videos, video_order))
     return scores[text_order.argsort()][:, video_order.argsort()]
@@ -103,7 +97,7 @@ def _chunks(side: TableSide, order: Tensor) -> Iterator[Any]:
     in_order = lengths(side.mask)[order].tolist()
     for start, stop in _bounds(in_order, chunk_tokens(side.mask.device)):
         rows = order[start:stop]
-        yield side.cut(type(side.state)(*(tensor[rows] for tensor in side.state)), in_order[stop - 1])
+        yield side.cut(take_rows(side.state, rows), in_order[stop - 1])
 
 
 def _bounds(in_order: list[int], limit: int) -> Iterator[tuple[int, int]]:

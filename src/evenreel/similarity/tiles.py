@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -65,8 +64,8 @@ def row_count(state: tuple[Any, ...]) -> int:
     return len(next(tensors_of(state)))
 
 
-def take_rows(state: State, rows: slice) -> State:
-    """Return a view of the captions or videos of a state that a slice of rows selects."""
+def take_rows(state: State, rows: slice | Tensor) -> State:
+    """Return the captions or videos of a state that rows select: a view by a slice, a copy by numbers (n,)."""
     return mapped(state, lambda tensor: tensor[rows])
 
 
@@ -78,12 +77,7 @@ def chunks_of(state: State, rows: int) -> Iterator[State]:
 def joined_chunks(
     table: Callable[[RowState, ColumnState], Tensor], rows: Iterable[RowState], columns: Iterable[ColumnState]
 ) -> Tensor:
-    """Compute a table (..., R, C) chunk by chunk, and join the chunks.
-
-    Args:
-        table: function that computes the table (..., r, c) of a chunk of r rows and one of c columns.
-        rows: chunks of the states of R captions, or videos.
-        columns: chunks of the states of the C others.
+    """Compute a table (..., R, C) from chunks of R rows and of C columns, chunk by chunk (..., r, c), and join these.
 
     >>> rows, columns = (torch.arange(3.0),), (torch.arange(2.0),)
     >>> joined_chunks(lambda row, column: row[0][:, None] - column[0], chunks_of(rows, 2), chunks_of(columns, 1))
@@ -109,14 +103,8 @@ def gather_rows(count: int, parts: Iterable[tuple[slice, tuple[Any, ...]]]) -> A
     """Join parts of a state to one in main memory, holding no more than one part at a time.
 
     Dimensions that differ between parts (such as the number of words) are padded with zeros (False in a mask), so a
-    mask in the state must tell what is padding. It is fastest where the largest part comes first.
-
-    Args:
-        count: number of rows of the whole state.
-        parts: rows that a part fills, and its state.
-
-    Returns:
-        A state of the parts' type; an empty tuple where there are none.
+    mask in the state must tell what is padding. Parts are the rows that they fill, of `count`, and their states; it is
+    fastest where the largest comes first. Without any part it is an empty tuple.
     """
     room: list[Tensor] = []
     part: tuple[Any, ...] = ()
@@ -159,14 +147,10 @@ class MatcherScores:
     takes no more than a quarter of the budget, rows are kept once they are computed, since evaluation reads a table
     once in each direction; a matcher that changes afterwards needs new `MatcherScores`.
 
-    Args:
-        scorer: a matcher, on the device where the work is to be done; it scores in evaluation mode.
-        texts: Q captions, encoded by the same matcher.
-        videos: V videos, encoded by the same matcher.
-        budget_bytes: most memory that scoring takes beside the states and the scores it returns: `CHUNK_BYTES` for the
-            chunks of the matcher's own work, the rest for the tile and for rows that are kept. Freed memory that the
-            system's allocator holds back is not counted.
-        about: notes on what the matcher and its inputs use, and on what else a reader must know.
+    The matcher is on the device where the work is to be done, and scores in evaluation mode; it encoded both sides.
+    The budget is what scoring takes beside the states and the scores it returns: `CHUNK_BYTES` for the chunks of the
+    matcher's own work, the rest for the tile and for rows that are kept. Freed memory that the system's allocator holds
+    back is not counted.
 
     Raises:
         UsageError: there is no caption or no video, or the budget is too small to work with.
@@ -195,7 +179,8 @@ class MatcherScores:
         size = len(texts.ids), len(videos.ids)
         table_bytes = size[0] * size[1] * np.dtype(np.float32).itemsize
         keeps = table_bytes <= budget_bytes // 4
-        self._kept = _ScoreCache(np.empty(size, np.float32), np.zeros(size[0], np.bool_)) if keeps else None
+        # Scores that were computed, and True where a row is there.
+        self._kept = (np.empty(size, np.float32), np.zeros(size[0], np.bool_)) if keeps else None
         # States are there twice: moved to the matcher's device, and laid out for its chunks.
         costs = Costs(PAIR_BYTES, 2 * row_bytes(self._text), 2 * row_bytes(self._video))
         self._tile = tile_shape(size, costs, budget_bytes - CHUNK_BYTES - keeps * table_bytes)
@@ -205,9 +190,10 @@ class MatcherScores:
         rows, columns = _within(captions, len(self.caption_ids)), _within(videos, len(self.video_ids))
         if self._kept is None:
             return self._scored(rows, columns)
-        missing = self._kept.missing(rows)
         values, done = self._kept
-        values[missing], done[missing] = self._scored(missing, slice(0, len(self.video_ids))), True
+        if len(places := rows.start + np.flatnonzero(~done[rows])):
+            missing = slice(int(places[0]), int(places[-1]) + 1)
+            values[missing], done[missing] = self._scored(missing, slice(0, len(self.video_ids))), True
         return values[rows, columns].copy()
 
     def score_all(self) -> Scores:
@@ -227,27 +213,10 @@ class MatcherScores:
         return scores
 
 
-class _ScoreCache(NamedTuple):
-    """Scores that were calculated: `values` (Q, V), and `done` (Q,) True = the row is there."""
-
-    values: FloatArray
-    done: NDArray[np.bool_]
-
-    def missing(self, rows: slice) -> slice:
-        """From the first of these rows that is not there to the last, empty where all are."""
-        places = rows.start + np.flatnonzero(~self.done[rows])
-        return slice(int(places[0]), int(places[-1]) + 1) if len(places) else slice(rows.start, rows.start)
-
-
 def tile_shape(size: tuple[int, int], costs: Costs, budget_bytes: int) -> tuple[int, int]:
     """Return the number of captions and of videos of the largest tile that fits a budget of memory.
 
-    It is as square as the table permits, and has at least one of each, whatever the budget.
-
-    Args:
-        size: captions and videos of the whole table.
-        costs: bytes for each pair, caption and video.
-        budget_bytes: memory for a tile.
+    It is as square as the table of `size` permits, and has at least one of each, whatever the budget.
 
     >>> tile_shape((1000, 1000), Costs(pair=100, caption=0, video=0), budget_bytes=1_000_000)
     (100, 100)

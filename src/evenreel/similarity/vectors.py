@@ -17,15 +17,10 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingTable:
-    """Vectors of captions or videos, one for each id.
+    """Vectors of captions or videos, one for each id."""
 
-    Attributes:
-        ids: N ids of captions or videos.
-        values: (N, D), a vector a row.
-    """
-
-    ids: Sequence[str]
-    values: Array
+    ids: Sequence[str]  # N ids of captions or videos
+    values: Array  # (N, D), a vector a row
 
     def of(self, ids: Sequence[str]) -> EmbeddingTable:
         """Select the vectors of some ids, in the order of these.
@@ -44,17 +39,11 @@ class EmbeddingTable:
 
 @dataclass(frozen=True, eq=False)
 class VectorScores:
-    """Scores (Q, V) that are dot products of caption and video vectors; implements `ScoreBlocks`.
+    """Scores (Q, V) that are dot products of caption and video vectors; implements `ScoreBlocks`."""
 
-    Attributes:
-        captions: vectors of Q captions.
-        videos: vectors of V videos.
-        about: notes on what the scores use.
-    """
-
-    captions: EmbeddingTable
-    videos: EmbeddingTable
-    about: ScoreNotes = NO_NOTES
+    captions: EmbeddingTable  # vectors of Q captions
+    videos: EmbeddingTable  # vectors of V videos
+    about: ScoreNotes = NO_NOTES  # notes on what the scores use
 
     @property
     def caption_ids(self) -> Sequence[str]:
