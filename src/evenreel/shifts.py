@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -84,7 +84,6 @@ def load_model(name: str, encoder: str | None = None, device: str = "auto") -> S
 
 
 def _check_makable(name: str, pretrained: Pretrained) -> None:
-    """Refuse a matcher whose features of a new clip cannot be computed here."""
     about = pretrained.about
     corpora = "write the corpora with `evenreel corpus corrupt` and compute its features of them yourself"
     if (stored := about.encoder.stored_name) is not None:
@@ -132,19 +131,16 @@ class ShiftReport:
     notices: list[str] = field(default_factory=list)  # sentences that belong beside the figures
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as plain data."""
         return asdict(self)
 
     def by_direction(self) -> dict[Direction, list[ShiftRow]]:
-        """Return the rows of each direction, those of `none` first."""
         found: dict[Direction, list[ShiftRow]] = {}
         for row in self.rows:
             found.setdefault(row.direction, []).append(row)
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
+class _Found(NamedTuple):
     """A model on one corpus: scores as they are, and after the hub memory (None: no cosines); skewness of hubs."""
 
     plain: Evaluation
@@ -179,24 +175,18 @@ def measure_shifts(
     left_out = pl.col("clip_id").is_in([one.clip_id for one in aside])
     found: dict[tuple[str, int], _Found] = {}
     for one, own in zip(written.corpora, features, strict=True):
-        part = select(load_corpus(one.folder), where=~left_out)
-        scores = _scores(model, Path(one.folder), part, own, progress)
+        place, part = Path(one.folder), select(load_corpus(one.folder), where=~left_out)
+        pretrained = named_matcher(model.name, own, device=model.device)
+        with _share(progress, f"scoring {place.name}") as share:
+            loaded = load_features_for(pretrained, own, part, share)
+            scores = dense(matcher_scores(pretrained.matcher, loaded.texts, loaded.videos))
+        save_scores(scores, place / SCORES)
         found[one.kind, one.strength] = _figures(scores, part, settings)
     searched = next(iter(found.values())).plain.directions["t2v"]
     named, sizes = (model.name, model.encoder.encoder_id, str(folder)), (searched.gallery_size, len(searched.query_ids))
     notices = [*dict.fromkeys(notice for one in found.values() for notice in one.plain.notices)]
     notices += [NO_COSINES] if any(one.corrected is None for one in found.values()) else []
     return ShiftReport(*named, *sizes, settings.confidence, _rows(found, settings), aside, notices)
-
-
-def _scores(model: SeeingModel, folder: Path, part: Corpus, features: Path, progress: StagedProgress) -> Scores:
-    """Score every caption with every clip, and keep the scores."""
-    pretrained = named_matcher(model.name, features, device=model.device)
-    with _share(progress, f"scoring {folder.name}") as share:
-        loaded = load_features_for(pretrained, features, part, share)
-        scores = dense(matcher_scores(pretrained.matcher, loaded.texts, loaded.videos))
-    save_scores(scores, folder / SCORES)
-    return scores
 
 
 @contextmanager
@@ -243,26 +233,23 @@ def hub_skewness(scores: Scores, direction: Direction) -> float | None:
 
 
 def _rows(figures: Mapping[tuple[str, int], _Found], settings: EvaluationSettings) -> list[ShiftRow]:
-    """Rows of several corruptions, compared with the first, which is without any."""
     clean, *others = figures
     names = {"-".join(map(str, key)): key for key in others}
     against = compare(figures[clean].plain, {name: figures[key].plain for name, key in names.items()}, settings)
     lost = {(names[row.system], row.direction): row for row in against.rows}
+    regained = {
+        (key, row.direction): row.difference
+        for key, one in figures.items()
+        for row in (compare(one.plain, {"hub memory": one.corrected}, settings).rows if one.corrected else ())
+    }
     rows = []
     for direction in settings.directions:
         for key, one in figures.items():
             row, found = lost.get((key, direction)), one.plain.directions[direction].summary[METRIC]
             worse, p = (None, None) if row is None else (_negated(row.difference), row.p_holm)
-            regained = _regained(one, direction, settings)
-            rows.append(ShiftRow(*key, direction, found, worse, p, one.skewness[direction], regained))
+            more = regained.get((key, direction))
+            rows.append(ShiftRow(*key, direction, found, worse, p, one.skewness[direction], more))
     return rows
-
-
-def _regained(one: _Found, direction: Direction, settings: EvaluationSettings) -> Interval | None:
-    if one.corrected is None:
-        return None
-    compared = compare(one.plain, {"hub memory": one.corrected}, settings)
-    return next(row.difference for row in compared.rows if row.direction == direction)
 
 
 def _negated(figure: Interval) -> Interval:

@@ -12,22 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenreel.audits import AuditSettings, audit_textual, audit_visual, measure_perturbed
-from evenreel.audits.edits import (
-    AS_IS,
-    CAPTION_PLACINGS,
-    CLIP_PLACINGS,
-    DEPTHS,
-    Perturbed,
-    Standings,
-    lost_recall,
-)
+from evenreel.audits.edits import AS_IS, CAPTION_PLACINGS, CLIP_PLACINGS, DEPTHS, Perturbed, Standings, lost_recall
 from evenreel.audits.exchange import drawn_flips
 from evenreel.corpus import make_corpus
 from evenreel.errors import CorpusError, ScoresError, UsageError
 from evenreel.report import AuditResult
-from evenreel.types import Corpus, Scores
+from evenreel.types import Scores
 from tests.audits.small_edits import CAPTION_IDS, CLIP_IDS, CLIPS, KINDS, OWN, World, arguments, corpus, of
 from tests.audits.small_pairs import rows_of as rows
+from tests.evaluation.small_corpus import corpus_of, scores_of
 
 CORPUS = corpus()
 SETTINGS = AuditSettings(resamples=200)
@@ -314,18 +307,6 @@ Table = Any
 SHARED = {name: edited for name, edited in CLIP_PLACINGS.items() if edited[1]}
 
 
-def corpus_of(clips: int, captions: int) -> Corpus:
-    ids = [f"v{one}" for one in range(clips)]
-    table = {"caption_id": [f"c{one}" for one in range(clips * captions)], "clip_id": np.repeat(ids, captions)}
-    return make_corpus(
-        pl.DataFrame({"clip_id": ids}), pl.DataFrame(table).with_columns(text=pl.lit("a ball"), clip_id="clip_id")
-    )
-
-
-def scores_of(values: Table) -> Scores:
-    return Scores(values, [f"c{one}" for one in range(len(values))], [f"v{one}" for one in range(values.shape[1])])
-
-
 def slow_recall(own: Table, others: Table, of: Table, depth: int) -> float:
     """Mean percent of captions whose own clip, scored by `own`, is among the first `depth` with `others`."""
     found = []
@@ -342,7 +323,7 @@ def test_samples_are_edits_with_the_versions_of_some_clips_exchanged(ties: bool)
     clean, edited = random.integers(0, 6, (2, 14, 7)) * 1.0 if ties else random.normal(size=(2, 14, 7))
     clean[3, 1] = edited[0, 0] = -np.inf
     how = AuditSettings(resamples=6, band_bytes=8)
-    perturbed = Perturbed.of(scores_of(clean), corpus_of(7, 2), {"e": scores_of(edited)})
+    perturbed = Perturbed.of(scores_of(clean), corpus_of(np.repeat(range(7), 2).tolist(), 7), {"e": scores_of(edited)})
     found = lost_recall(perturbed, "e", CLIP_PLACINGS, how)
     for sample, flipped in enumerate(drawn_flips(7, how)):
         before, after = np.where(flipped, edited, clean), np.where(flipped, clean, edited)
@@ -369,7 +350,7 @@ def test_an_edit_of_nothing_costs_no_recall() -> None:
     for world in range(60):
         clean, edited = an_edit_of_nothing(world, 50, 5)
         settings = arguments({"e": edited}, AuditSettings(resamples=100, seed=world))
-        found = measure_perturbed(clean, corpus_of(50, 5), **settings)
+        found = measure_perturbed(clean, corpus_of(np.repeat(range(50), 5).tolist(), 50), **settings)
         for placing in SHARED:
             lost = found.changes["e", placing].recalls["R@1"]
             assert lost.low is not None and lost.high is not None
@@ -379,7 +360,7 @@ def test_an_edit_of_nothing_costs_no_recall() -> None:
 
 def test_changes_that_all_captions_share_have_no_interval_over_captions() -> None:
     clean, edited = an_edit_of_nothing(0, 20, 1)
-    found = measure_perturbed(clean, corpus_of(20, 1), **arguments({"e": edited}, AuditSettings(resamples=50)))
+    found = measure_perturbed(clean, corpus_of(range(20), 20), **arguments({"e": edited}, AuditSettings(resamples=50)))
     for placing, (_, of_others) in CLIP_PLACINGS.items():
         change = found.changes["e", placing]
         assert [one.low is None for one in (change.moved, change.fell, change.lost)] == [of_others] * 3

@@ -159,11 +159,19 @@ def test_what_the_scores_use_is_said_first(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", AUDITS)
-def test_a_score_that_is_no_number_is_refused_by_its_ids(name: str) -> None:
+def test_scores_that_are_broken_are_refused_by_their_ids(name: str) -> None:
     given = scores()
-    given.values[3, 4] = np.nan
-    with pytest.raises(ScoresError, match="of caption 'c3' and video 'r4' is NaN"):
-        asked(name, given)
+    nan = np.where(np.arange(given.values.size).reshape(given.values.shape) == 3 * 2 * PAIRS + 4, np.nan, given.values)
+    masked = np.ma.MaskedArray(given.values, np.eye(PAIRS, 2 * PAIRS, dtype=bool))
+    clips, captions = [*given.video_ids[:-1], "r0"], [*given.caption_ids[:-1], "c0"]
+    for broken, said in (
+        (replace(given, values=nan), "of caption 'c3' and video 'r4' is NaN"),
+        (replace(given, values=masked), "masked array with 40 of 3,200 values masked"),
+        (replace(given, video_ids=clips), "name the clip 'r0' more than once; every clip has one place"),
+        (replace(given, caption_ids=captions), "name the caption 'c0' more than once"),
+    ):
+        with pytest.raises(ScoresError, match=said):
+            asked(name, broken)
 
 
 @pytest.mark.parametrize("name", AUDITS)
@@ -179,23 +187,6 @@ def test_what_scores_leave_out_is_told(name: str) -> None:
             "5 of 80 clips of the corpus have no scores, the first 's35'",
         )
     ]
-
-
-@pytest.mark.parametrize("name", AUDITS)
-def test_a_clip_that_is_named_twice_is_refused(name: str) -> None:
-    given = scores()
-    with pytest.raises(ScoresError, match="name the clip 'r0' more than once; every clip has one place"):
-        asked(name, Scores(given.values, given.caption_ids, [*given.video_ids[:-1], "r0"]))
-    with pytest.raises(ScoresError, match="name the caption 'c0' more than once"):
-        asked(name, Scores(given.values, [*given.caption_ids[:-1], "c0"], given.video_ids))
-
-
-@pytest.mark.parametrize("name", AUDITS)
-def test_masked_scores_are_refused(name: str) -> None:
-    given = scores()
-    masked = np.ma.MaskedArray(given.values, np.eye(PAIRS, 2 * PAIRS, dtype=bool))
-    with pytest.raises(ScoresError, match="masked array with 40 of 3,200 values masked"):
-        asked(name, replace(given, values=masked))
 
 
 HOME = Path(str(files("evenreel.audits")))

@@ -226,22 +226,19 @@ def test_spoken_words_are_measured_as_written_ones_and_all_that_is_said_names_th
     assert any("evenreel planted BIAS --edit voiceover-control" in one for one in alone.notices)
 
 
-def test_a_corpus_says_words_or_shows_them() -> None:
-    clean, both = of(read([-1] * CLIPS, 0.0)), marked()
-    both = make_corpus(both.clips.with_columns(voiceover_of="overlay_of"), both.captions)
-    with pytest.raises(CorpusError, match="have both columns 'overlay_of' and 'voiceover_of'.*; take the column out"):
-        measure_overlay(clean, both, **arguments({"overlay": clean}))
-
-
 def test_what_is_wrong_is_said_in_a_sentence() -> None:
-    clean = of(read([-1] * CLIPS, 0.0))
-    asked = arguments({"overlay": clean})
-    with pytest.raises(
-        CorpusError, match="have no column 'overlay_of' or 'voiceover_of'.*evenreel planted scene_text --edit overlay"
+    clean, some = of(read([-1] * CLIPS, 0.0)), marked()
+    nobody = marked([1, *[None] * (CLIPS - 1)]).clips
+    for wrong, said in (
+        (corpus(), "have no column 'overlay_of' or 'voiceover_of'.*evenreel planted scene_text --edit overlay"),
+        (
+            make_corpus(some.clips.with_columns(voiceover_of="overlay_of"), some.captions),
+            "have both columns 'overlay_of' and 'voiceover_of'.*; take the column out",
+        ),
+        (
+            make_corpus(nobody, some.captions.filter(pl.col("clip_id") == "v0")),
+            "Of 60 clips in the scores none carries words of another one with a caption",
+        ),
     ):
-        audit_overlay(clean, corpus(), **asked)
-    some = marked()
-    silent = make_corpus(some.clips, some.captions.filter(pl.col("clip_id") == "v0"))
-    nobody: list[int | None] = [1, *[None] * (CLIPS - 1)]
-    with pytest.raises(CorpusError, match="Of 60 clips in the scores none carries words of another one with a caption"):
-        audit_overlay(clean, make_corpus(marked(nobody).clips, silent.captions), **asked)
+        with pytest.raises(CorpusError, match=said):
+            audit_overlay(clean, wrong, **arguments({"overlay": clean}))

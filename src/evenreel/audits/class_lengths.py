@@ -23,29 +23,18 @@ from evenreel.types import Shown
 
 @dataclass(frozen=True, eq=False)
 class ClassLengths:
-    """Mean lengths of the K classes that training and test have in common, in the unit of the lengths given.
+    """Mean lengths of the K classes that training and test have in common, in the unit of the lengths given."""
 
-    Attributes:
-        classes: (K,) class numbers, ascending.
-        train_mean, test_mean: (K,) mean length of each class (AFLC in the paper on frame-length bias).
-        train_count, test_count: (K,) numbers of clips.
-    """
-
-    classes: NDArray[np.int64]
-    train_mean: Column
+    classes: NDArray[np.int64]  # (K,) class numbers, ascending
+    train_mean: Column  # (K,) mean length of each class (AFLC in the paper on frame-length bias)
     test_mean: Column
-    train_count: NDArray[np.int64]
+    train_count: NDArray[np.int64]  # (K,) numbers of clips
     test_count: NDArray[np.int64]
 
     @property
     def discrepancy(self) -> Column:
         """Mean length (K,) of each class in test less that in training; positive where test clips are longer."""
         return self.test_mean - self.train_mean
-
-    def count_above(self, threshold: float, *, or_equal: bool = False) -> int:
-        """Count the classes whose mean lengths in training and test differ by more than a threshold, or equal it."""
-        size = np.abs(self.discrepancy)
-        return int((size >= threshold if or_equal else size > threshold).sum())
 
 
 def class_lengths(train: ActionLengths, test: ActionLengths) -> ClassLengths:
@@ -58,8 +47,8 @@ def class_lengths(train: ActionLengths, test: ActionLengths) -> ClassLengths:
     >>> found = class_lengths(
     ...     ActionLengths(np.array([0, 0, 1]), np.array([2.0, 4.0, 9.0])), ActionLengths(np.array([0]), np.array([7.0]))
     ... )
-    >>> found.classes.tolist(), found.discrepancy.tolist(), found.count_above(3)
-    ([0], [4.0], 1)
+    >>> found.classes.tolist(), found.discrepancy.tolist()
+    ([0], [4.0])
     """
     (first, first_mean, first_count), (second, second_mean, second_count) = _means(*train), _means(*test)
     both, one, other = np.intersect1d(first, second, return_indices=True)
@@ -104,9 +93,7 @@ def drawn_discrepancies(train: ActionLengths, test: ActionLengths, *, draws: int
     return found
 
 
-SHARE = 0.2
-"""Of the training clips that the smallest classes hold together, at most (Damen et al. 2022, tail classes)."""
-
+SHARE = 0.2  # of the training clips that the smallest classes hold together, at most (Damen et al. 2022, tail classes).
 _COLUMNS = {"verbs": ("verb", "verb_class"), "nouns": ("noun", "noun_class")}
 
 

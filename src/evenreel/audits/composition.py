@@ -3,8 +3,7 @@
 Yuksekgonul et al. 2023 ('When and why vision-language models behave like bags-of-words'): rankings of images hardly
 tell `the horse eats the grass` from `the grass eats the horse`. Alhamoud et al. 2025 (NegBench, arXiv 2501.09425): nor
 `with no dog` from `with a dog`; captions that deny a thing are its task Retrieval-Neg, questions of four captions its
-task MCQ-Neg. Read from top to bottom: what is measured of an edit, of captions that deny a thing, and of questions; the
-tables and the words of these; all together.
+task MCQ-Neg.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from math import isnan
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -23,7 +21,7 @@ from scipy.stats import rankdata
 
 from evenreel.arrays import Column, Flags, Indices
 from evenreel.audits.edits import AS_IS, CAPTION_PLACINGS, CONTROL, RECALLS, Perturbed, edited_notices
-from evenreel.audits.exchange import hits_interval, mean_interval, share_interval
+from evenreel.audits.exchange import Block, hits_interval, mean_interval, share_interval
 from evenreel.audits.inputs import as_edited, as_inputs, as_texts, paragraphs
 from evenreel.audits.settings import NO_EDITS, AuditSettings
 from evenreel.corpus.folder import CorpusLike
@@ -48,10 +46,7 @@ from evenreel.report.result import (
 )
 from evenreel.types import Corpus, ScoreBlocks, Shown
 
-Block = NDArray[Any]
 Rows = list[Named]
-
-NO_TEXTS: Mapping[str, Corpus] = MappingProxyType({})
 
 CHANCE = 50.0
 """Percent of the other clips that a clip's preference exceeds where the ranking does not read what was edited."""
@@ -59,14 +54,12 @@ CHANCE = 50.0
 HARDLY = 10.0
 """Points above chance below which a whole interval says that an edit is not read: of five captions four are guesses."""
 
-NEGATED = "negated"
-"""The edit whose captions are true and deny a thing that their clip does not show."""
+NEGATED = "negated"  # the edit whose captions are true and deny a thing that their clip does not show
 
 AFFIRMED = "affirmed"
 """The edit whose captions say of a thing that it is there where those of `NEGATED` deny it: false by one word."""
 
-QUESTIONS = "multiple choice"
-"""What notices call the six edits of `ANSWERS` together."""
+QUESTIONS = "multiple choice"  # what notices call the six edits of `ANSWERS` together
 
 Verdict = Literal["too few to conclude", "no interval", "reads it", "does not read it", "cannot be told"]
 
@@ -104,32 +97,22 @@ class Flatness(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """What the own clips of Q captions prefer of a true caption and an edited one; NaN where a score is minus infinity.
+    """What own clips prefer of Q true captions and edited ones; NaN where a score is minus infinity."""
 
-    Attributes:
-        chosen: (Q,) 100 where the clip scores the true caption higher, 50 where both alike, else 0.
-        beyond: (Q,) share of the other clips that prefer the true caption less than the own clip does, ties half, in
-            percent; 50 on average where the ranking does not read what was edited.
-        margin: (Q,) preference of the own clip less the mean of the other clips', in standard deviations of the scores
-            of the true caption; NaN also where these are all equal.
-        blurred: (Q,) as `beyond`, if the edited caption is taken to say less of everything (`Flatness.slope`); below 50
-            where the ranking does not read what was edited and scores are noisy.
-    """
-
-    chosen: Column
+    chosen: Column  # (Q,) 100 where the clip scores the true caption higher, 50 where both alike, else 0
+    # (Q,) share of the other clips that prefer the true caption less than the own clip does, ties half, in percent; 50
+    # on average where the ranking does not read what was edited
     beyond: Column
+    # (Q,) preference of the own clip less the mean of the other clips', in standard deviations of the scores of the
+    # true caption; NaN also where these are all equal
     margin: Column
+    # (Q,) as `beyond`, if the edited caption is taken to say less of everything (`Flatness.slope`); below 50 where the
+    # ranking does not read what was edited and scores are noisy
     blurred: Column
 
     @classmethod
     def of(cls, true: Block, edited: Block, own: NDArray[np.int64], flat: Flatness) -> Choices:
-        """Compute the choices of b own clips.
-
-        Args:
-            true: (b, V) scores of the true captions.
-            edited: (b, V) scores of the edited ones.
-            own: (b,) column of the clip of each.
-            flat: how much flatter the scores of edited captions are.
+        """Compute the choices of b own clips (b,) from the scores of true captions and of edited ones, (b, V) each.
 
         >>> found = Choices.of(np.array([[3.0, 1.0, 2.0]]), np.array([[1.0, 1.0, 1.0]]), np.array([0]), Flatness())
         >>> found.chosen.tolist(), found.beyond.tolist(), found.margin.tolist()
@@ -181,12 +164,10 @@ def _others(true: Block, edited: Block, own: NDArray[np.int64]) -> Flags:
 
 
 def _mean(values: Block, others: Flags) -> Column:
-    """(b,) mean over the other clips."""
     return np.asarray(np.where(others, values, 0.0).sum(axis=1) / np.maximum(others.sum(axis=1), 1))
 
 
 def _spread(scores: Block, others: Flags) -> Column:
-    """(b,) standard deviation of the scores of the other clips."""
     centred = np.where(others, scores - _mean(scores, others)[:, None], 0.0)
     return np.asarray(np.sqrt(_mean(centred**2, others)))
 
@@ -422,11 +403,8 @@ KINDS: tuple[Kind, ...] = ("affirmation", "negation", "hybrid")
 FALSE = tuple(f"false-{kind}" for kind in KINDS)
 """Names of the three answers that are false, the same for each kind of question."""
 
-NAMING = "true-hybrid"
-"""The answer that names both things; its texts tell which clips show one of them."""
-
-FOUR = 25.0
-"""Percent of questions that are answered rightly by guessing."""
+NAMING = "true-hybrid"  # the answer that names both things; its texts tell which clips show one of them
+FOUR = 25.0  # percent of questions that are answered rightly by guessing
 
 BAG: Mapping[Kind, float] = {"affirmation": FOUR, "negation": FOUR, "hybrid": 50.0}
 """Percent above which a kind can be read: a bag of words cannot tell the true hybrid from the false one, only guess."""
@@ -479,7 +457,7 @@ class MultipleChoice:
     notices: tuple[str, ...]  # sentences on what was left out
 
     def verdict(self, kind: Kind) -> Verdict:
-        """Say whether what a kind of questions asks is read: beyond other clips, and beyond a bag of words."""
+        """Whether what a kind of questions asks is read: beyond other clips, and beyond a bag of words."""
         one = self.kinds[kind]
         return verdict_of(one.net, one.accuracy, BAG[kind], one.clips)
 
@@ -495,15 +473,9 @@ def measure_questions(
 ) -> MultipleChoice:
     """Measure how often clips prefer the true caption of four, by the kind of the true one.
 
-    Args:
-        corpus: corpus that names each caption's own clip; its captions also say what each clip shows.
-        edited: scores of the six captions, under the ids of the captions they are made of, by the names of `ANSWERS`.
-        settings: samples, seed, confidence, and how much is read at once.
-        texts: corpus of the captions of `NAMING`; without it clips that show a named thing stay among the other ones.
-
-    Raises:
-        CorpusError: the scores share no caption with its clip and another, or one of the six is lacking.
-        ScoresError: a score is NaN.
+    The captions of the corpus also say what each clip shows. Scores of the six captions are under the ids of those that
+    they are made of. `texts` is the corpus of the captions of `NAMING`; without it clips that show a named thing stay
+    among the other ones.
     """
     if missing := [name for name in ANSWERS if name not in edited]:
         raise CorpusError(f"It needs scores of six captions a clip; add those of {', '.join(missing)}.")
@@ -611,7 +583,7 @@ def measure_composition(
     corpus: CorpusLike,
     edited: Mapping[str, ScoresLike],
     settings: AuditSettings,
-    texts: Mapping[str, CorpusLike] = NO_TEXTS,
+    texts: Mapping[str, CorpusLike] = NO_EDITS,
 ) -> CompositionMeasures:
     """Measure, edit by edit, whether captions' own clips prefer the true caption to the edited one.
 
@@ -655,13 +627,10 @@ def measure_composition(
     rows = (_kind_rows(one, corpus, said[name], settings) for name, one in choices.items() if name in said)
     kinds = tuple(row for some in rows for row in some)
     lost = {name: int(np.isnan(one.choices.beyond).sum()) for name, one in choices.items()}
-    notices = (
-        *lacking.values(),
-        *(f"{name}: {count:,} captions whose own clip scores minus infinity take no part."
-          for name, count in lost.items() if count),
-        *(questions.notices if questions else ()),
-    )  # fmt: skip
-    return CompositionMeasures(choices, control, kinds, negation, questions, notices)
+    silent = "captions whose own clip scores minus infinity take no part."
+    notices = [*lacking.values(), *(f"{name}: {count:,} {silent}" for name, count in lost.items() if count)]
+    notices += questions.notices if questions else ()
+    return CompositionMeasures(choices, control, kinds, negation, questions, tuple(notices))
 
 
 def audit_composition(
@@ -670,7 +639,7 @@ def audit_composition(
     settings: AuditSettings | None = None,
     *,
     edited: Mapping[str, ScoresLike] = NO_EDITS,
-    edited_texts: Mapping[str, CorpusLike] = NO_TEXTS,
+    edited_texts: Mapping[str, CorpusLike] = NO_EDITS,
 ) -> AuditResult:
     """Test whether clips prefer their captions to ones with a role, attribute or relation exchanged, beyond a control.
 
@@ -722,7 +691,6 @@ BEYOND = "beyond other clips, %"
 
 
 def _choice_table(measured: CompositionMeasures) -> AuditTable:
-    """What own clips prefer, by edit."""
     rows: Rows = [
         {
             "edit": one.edit, "verdict": one.verdict, "captions": len(one.perturbed.own), "clips": one.clips,
@@ -741,8 +709,7 @@ def _tables(measured: CompositionMeasures) -> Iterator[AuditTable]:
     note = f"Fewer than {ENOUGH} clips say little. The intervals are not corrected for how many kinds are looked at."
     yield AuditTable.of("By what was exchanged", measured.kinds, note)
     if measured.negation:
-        yield measured.negation.recalls
-        yield from [measured.negation.things] if measured.negation.things else []
+        yield from filter(None, (measured.negation.recalls, measured.negation.things))
     if (asked := measured.questions) is None:
         return
     left = "that show neither thing, as far as captions say" if asked.excluded else "whatever they show"

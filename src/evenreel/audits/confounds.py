@@ -34,24 +34,16 @@ from evenreel.types import Corpus
 
 NEUTRAL = 50.0
 EVERY_PAIR, ALL_OF_THEM = "all pairs", "all of these"
-
-MOST_NAMES = 20
-"""A property with more names than that is none of a few kinds: hardly two clips would share one."""
+MOST_NAMES = 20  # a property with more names than that is none of a few kinds: hardly two clips would share one
 
 
 class PairProperty(NamedTuple):
-    """Property in which the two clips of a pair can be alike, such as the codec.
-
-    Attributes:
-        name: name of the property in words.
-        columns: columns of `outward_table`: numbers whose product is its size, or one column of names.
-        tolerance: greatest share by which the larger number exceeds the other in clips that are alike; None for names,
-            which are alike where they are equal.
-        unit: unit to write after a number.
-    """
+    """Property in which the two clips of a pair can be alike, such as the codec."""
 
     name: str
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # of `outward_table`: numbers whose product is its size, or one column of names
+    # greatest share by which the larger number exceeds the other in clips that are alike; None for names, which are
+    # alike where they are equal
     tolerance: float | None = None
     unit: str = ""
 
@@ -70,23 +62,16 @@ PROPERTIES = (
 
 
 class PropertyComparison(NamedTuple):
-    """Comparison of the two clips of n pairs in one outward property.
+    """Comparison of the two clips of n pairs in one outward property."""
 
-    Attributes:
-        known: (n,) whether the property is known of both clips.
-        alike: (n,) whether it is known and the clips are alike in it.
-        difference: (n,) difference of the generated clip from the real one: the logarithm of the ratio of their sizes,
-            or for names 1 where they differ; NaN where it is not known.
-        real, generated: typical values of real clips and of mirrors, in words.
-        names: number of different names; 0 for numbers.
-    """
-
-    known: Flags
-    alike: Flags
+    known: Flags  # (n,) whether the property is known of both clips
+    alike: Flags  # (n,) whether it is known and the clips are alike in it
+    # (n,) difference of the generated clip from the real one: the logarithm of the ratio of their sizes, or for names 1
+    # where they differ; NaN where it is not known
     difference: Column
-    real: str
+    real: str  # typical values of real clips and of mirrors, in words
     generated: str
-    names: int = 0
+    names: int = 0  # number of different names; 0 for numbers
 
 
 def outward_table(corpus: Corpus) -> pl.DataFrame:
@@ -217,24 +202,14 @@ def audit_confounds(scores: ScoresLike, corpus: CorpusLike, settings: AuditSetti
 
 
 class AlikePairs(NamedTuple):
-    """Win rate of real clips over their mirrors, among pairs that are alike in an outward property.
+    """Win rate of real clips over their mirrors, among pairs that are alike in an outward property."""
 
-    Attributes:
-        known: number of pairs of which the property is known.
-        alike: number of pairs that are alike in it.
-        drawn: number of these that are independent: pairs of one video count once.
-        win_rate: share of their captions that rank the real clip above its mirror, ties half, in percent; NaN without
-            any.
-        p_value: two-sided p value of the sign test over these pairs; None without any.
-        real, generated: typical values of real clips and of mirrors, in words.
-    """
-
-    known: int
-    alike: int
-    drawn: int
-    win_rate: Interval
-    p_value: float | None
-    real: str = ""
+    known: int  # number of pairs of which the property is known
+    alike: int  # number of pairs that are alike in it
+    drawn: int  # number of these that are independent: pairs of one video count once
+    win_rate: Interval  # share of their captions that rank the real clip above its mirror, ties half, in percent
+    p_value: float | None  # two-sided, of the sign test over these pairs; None without any
+    real: str = ""  # typical values of real clips and of mirrors, in words
     generated: str = ""
 
 
@@ -263,8 +238,9 @@ class _Group:
         rate, enough = together.win_rate, together.drawn >= ENOUGH
         return Effect(name, rate.value, rate.low, rate.high, NEUTRAL, together.p_value, enough, "captions")
 
-    def _told(self) -> dict[str, AlikePairs]:
-        """All properties together say no more where there is one only."""
+    @property
+    def told(self) -> dict[str, AlikePairs]:
+        """By property; all together say no more where there is one only."""
         return {name: one for name, one in self.alike.items() if name != ALL_OF_THEM or len(self.names) > 1}
 
     def rows(self) -> Iterator[Named]:
@@ -272,7 +248,7 @@ class _Group:
             "group": self.group, "property": EVERY_PAIR, "real": DASH, "generated": DASH, "pairs": self.pairs,
             "alike": None, "alike, %": None, "win rate, %": self.win_rate,
         }  # fmt: skip
-        for name, one in self._told().items():
+        for name, one in self.told.items():
             yield {
                 "group": self.group, "property": name, "real": one.real or DASH, "generated": one.generated or DASH,
                 "pairs": one.known, "alike": one.alike, "alike, %": 100 * one.alike / one.known if one.known else None,
@@ -280,10 +256,11 @@ class _Group:
             }  # fmt: skip
 
     def figure(self) -> AuditFigure:
-        rates = {EVERY_PAIR: self.win_rate}
-        for name, one in self._told().items():
-            if one.alike:
-                rates["alike in all" if name == ALL_OF_THEM else f"alike in {name}"] = one.win_rate
+        rates = {EVERY_PAIR: self.win_rate} | {
+            "alike in all" if name == ALL_OF_THEM else f"alike in {name}": one.win_rate
+            for name, one in self.told.items()
+            if one.alike
+        }
         unit = "win rate of real clips, %"
         effects = {name: Effect(unit, rate.value, rate.low, rate.high, NEUTRAL) for name, rate in rates.items()}
         return AuditFigure(f"All pairs and alike ones: {self.group}", partial(effect_intervals, effects))
@@ -293,11 +270,10 @@ def _measured(given: Audited, group: str) -> _Group:
     """Compare the pairs of one group that are alike in codec, rate, size or duration with all pairs of the group."""
     scores, corpus, settings = given
     paired = pair_scores(scores, corpus, group, settings.cluster)
-    own: list[tuple[Column, Column]] = []
-    for held, *blocks in paired.bands(settings.band_bytes):
-        each = np.arange(len(blocks[0])), paired.pair[held]
-        real, made = (block[each].astype(np.float64) for block in blocks)
-        own.append((real, made))
+    own = [
+        [block[np.arange(len(block)), paired.pair[held]].astype(np.float64) for block in blocks]
+        for held, *blocks in paired.bands(settings.band_bytes)
+    ]
     real, made = (np.concatenate(side) for side in zip(*own, strict=True))
     wins = (real > made) + 0.5 * (real == made)
     numbers, pair = np.unique(paired.pair, return_inverse=True)

@@ -31,7 +31,7 @@ from evenreel.evaluation.metrics import parse_metrics
 from evenreel.features.scene_elements import EmbeddedDictionary, TopElements
 from evenreel.language.scene_elements import Elements, SceneDictionary, plain_activity, plain_entity
 from evenreel.progress import Progress
-from evenreel.report.figures import COLOURS, MOST_POINTS, lorenz, panels, wrapped
+from evenreel.report.figures import COLOURS, MOST_POINTS, empty, lorenz, panel_axes, panels, wrapped
 from evenreel.report.result import ENOUGH, AuditFigure, AuditResult, AuditTable, Cell, Effect, Row, figure_words
 from evenreel.similarity.vectors import EmbeddingTable, VectorScores
 from evenreel.types import Corpus, FloatArray
@@ -42,39 +42,25 @@ if TYPE_CHECKING:
 Kind = Literal["entity", "activity"]
 
 NAMES: dict[Kind, str] = {"entity": "entities", "activity": "activities"}
-
-LISTED = 10
-"""Phrases of a kind in a table of the most and the least."""
+LISTED = 10  # phrases of a kind in a table of the most and the least
 
 
 @dataclass(frozen=True, eq=False)
 class NamedCaptions:
-    """Entities and activities that Q captions name.
+    """Entities and activities that Q captions name."""
 
-    Attributes:
-        named: (Q,) entities and activities of each caption, in base forms (`read_elements`).
-        clip_ids: (Q,) id of the clip of each caption.
-        splits: (Q,) split of the corpus of each caption; empty where it has none.
-    """
-
-    named: Sequence[Elements]
-    clip_ids: Sequence[str]
-    splits: Sequence[str]
+    named: Sequence[Elements]  # (Q,) entities and activities of each caption, in base forms (`read_elements`)
+    clip_ids: Sequence[str]  # (Q,) id of the clip of each caption
+    splits: Sequence[str]  # (Q,) split of the corpus of each caption; empty where it has none
 
 
 @dataclass(frozen=True, eq=False)
 class ChosenElements:
-    """Phrases of a dictionary that V clips got, as the most similar to their frames.
+    """Phrases of a dictionary that V clips got, as the most similar to their frames."""
 
-    Attributes:
-        means: (V, D) mean frame of each clip.
-        embedded: the dictionary with vectors of its phrases, by the clips' encoder.
-        top: the nearest phrases of each clip.
-    """
-
-    means: FloatArray
-    embedded: EmbeddedDictionary
-    top: TopElements
+    means: FloatArray  # (V, D) mean frame of each clip
+    embedded: EmbeddedDictionary  # the dictionary with vectors of its phrases, by the clips' encoder
+    top: TopElements  # the nearest phrases of each clip
 
 
 def audit_dictionary(
@@ -87,15 +73,8 @@ def audit_dictionary(
 ) -> AuditResult:
     """Audit a scene dictionary; the effect is the mean gain of phrases that captions name, in percentage points.
 
-    Args:
-        dictionary: a mined, given or packaged dictionary.
-        captions: entities and activities that captions name; None leaves coverage, frequencies and gains out.
-        chosen: phrases of the dictionary that clips got; None leaves hubs and gains out.
-        settings: number of samples, their seed, and the confidence of the intervals.
-        progress: called with the share that is done.
-
-    Raises:
-        UsageError: there are neither captions nor clips.
+    Without `captions` there are no coverage, frequencies and gains; without `chosen`, the phrases that clips got, no
+    hubs and gains.
     """
     if captions is None and chosen is None:
         raise UsageError("A scene dictionary is audited by captions, by clips or by both; give some of them.")
@@ -157,10 +136,7 @@ class Gains:
 
     @property
     def gain(self) -> Column:
-        """Share of the named clips that got a phrase less that of other clips (P,), in percentage points.
-
-        It is NaN where one of the two has no clip.
-        """
+        """Share of the named clips that got a phrase less that of others (P,), in points; NaN where either has none."""
         return 100 * (share(self.hits, self.named) - share(self.other_hits, self.clips - self.named))
 
     @property
@@ -175,12 +151,11 @@ class KindMeasures:
 
     kind: Kind  # `entity` or `activity`
     phrases: tuple[str, ...]  # the P phrases
-    # coverage by split, in the order of their first caption; empty without captions
-    coverage: tuple[Coverage, ...] = ()
-    mentions: Indices | None = None  # (P,) number of captions that name each phrase; None without captions
-    clips: int = 0  # number V of clips that phrases were chosen for; 0 for none
-    chosen: Indices | None = None  # (P,) number of clips that got each phrase; None where none were chosen
-    gains: Gains | None = None  # gain of each phrase; None without captions or without clips
+    coverage: tuple[Coverage, ...]  # by split, in the order of their first caption; empty without captions
+    mentions: Indices | None  # (P,) number of captions that name each phrase; None without captions
+    clips: int  # number V of clips that phrases were chosen for; 0 for none
+    chosen: Indices | None  # (P,) number of clips that got each phrase; None where none were chosen
+    gains: Gains | None  # gain of each phrase; None without captions or without clips
 
 
 def measure(
@@ -194,38 +169,29 @@ def measure(
     found: list[KindMeasures] = []
     kinds = [kind for kind, name in NAMES.items() if getattr(dictionary, name)]
     for kind in kinds:
-        found.append(_measure_kind(kind, dictionary, captions, chosen, settings))
+        phrases: tuple[str, ...] = getattr(dictionary, NAMES[kind])
+        coverage: tuple[Coverage, ...] = ()
+        pairs = mentions = of_clips = gains = None
+        if captions is not None:
+            named = [getattr(one, NAMES[kind]) for one in captions.named]
+            place = _spellings(kind, phrases)
+            coverage = tuple(_coverages(captions.splits, named, place.keys()))
+            # (Q, P), 1 where a caption names a phrase of the dictionary.
+            held = {(row, place[phrase]) for row, some in enumerate(named) for phrase in some if phrase in place}
+            pairs = _ones(sorted(held), (len(named), len(phrases)))
+            mentions = _sums(pairs)
+        if chosen is not None:
+            places = getattr(chosen.top, NAMES[kind])
+            numbers = np.stack([np.repeat(np.arange(len(places)), places.shape[1]), places.ravel()], axis=1)
+            got = _ones(numbers, (len(places), len(phrases)))  # (V, P), 1 where a clip got a phrase
+            of_clips = _sums(got)
+            if captions is not None and pairs is not None:
+                said = _said_of_clips(pairs, captions.clip_ids, chosen.top.clip_ids)
+                gains = _gains(said, got, chosen.means, getattr(chosen.embedded, NAMES[kind]), settings)
+        clips = 0 if chosen is None else len(chosen.means)
+        found.append(KindMeasures(kind, phrases, coverage, mentions, clips, of_clips, gains))
         progress(len(found) / len(kinds))
     return tuple(found)
-
-
-def _measure_kind(
-    kind: Kind,
-    dictionary: SceneDictionary,
-    captions: NamedCaptions | None,
-    chosen: ChosenElements | None,
-    settings: AuditSettings,
-) -> KindMeasures:
-    phrases: tuple[str, ...] = getattr(dictionary, NAMES[kind])
-    coverage: tuple[Coverage, ...] = ()
-    pairs = mentions = gains = None
-    if captions is not None:
-        named = [getattr(one, NAMES[kind]) for one in captions.named]
-        place = _spellings(kind, phrases)
-        coverage = tuple(_coverages(captions.splits, named, place.keys()))
-        # (Q, P), 1 where a caption names a phrase of the dictionary.
-        held = {(row, place[phrase]) for row, some in enumerate(named) for phrase in some if phrase in place}
-        pairs = _ones(sorted(held), (len(named), len(phrases)))
-        mentions = _sums(pairs)
-    if chosen is None:
-        return KindMeasures(kind, phrases, coverage, mentions)
-    places = getattr(chosen.top, NAMES[kind])
-    of_clips = np.stack([np.repeat(np.arange(len(places)), places.shape[1]), places.ravel()], axis=1)
-    got = _ones(of_clips, (len(places), len(phrases)))  # (V, P), 1 where a clip got a phrase
-    if captions is not None and pairs is not None:
-        said = _said_of_clips(pairs, captions.clip_ids, chosen.top.clip_ids)
-        gains = _gains(said, got, chosen.means, getattr(chosen.embedded, NAMES[kind]), settings)
-    return KindMeasures(kind, phrases, coverage, mentions, len(places), _sums(got), gains)
 
 
 def _spellings(kind: Kind, phrases: Sequence[str]) -> dict[str, int]:
@@ -335,7 +301,6 @@ _PHRASE_NOTE = (
 
 
 def _tables(found: Sequence[KindMeasures], settings: AuditSettings) -> Iterator[AuditTable]:
-    """In reading order."""
     if any(one.coverage for one in found):
         yield _coverage_table(found)
     yield _short_table(found, settings)
@@ -382,7 +347,6 @@ def _coverage_table(found: Sequence[KindMeasures]) -> AuditTable:
 
 
 def _short_table(found: Sequence[KindMeasures], settings: AuditSettings) -> AuditTable:
-    """A column a kind."""
     rows: list[Row] = [("phrases", *(len(one.phrases) for one in found))]
 
     def add(what: str, figure: Callable[[Any], Cell], values: Sequence[object]) -> None:
@@ -525,14 +489,13 @@ def _count_curves(found: Sequence[KindMeasures]) -> go.Figure:
             x, y = lorenz(counts)
             figure.add_scatter(
                 x=x, y=y, mode="lines", line_color=colour, name=name, legendgroup=name, showlegend=name not in told,
-                hovertemplate="the first %{x:.1f} % of phrases: %{y:.1f} %<extra></extra>", **_axes(number),
+                hovertemplate="the first %{x:.1f} % of phrases: %{y:.1f} %<extra></extra>", **panel_axes(number),
             )  # fmt: skip
             told.add(name)
     return figure.update_yaxes(range=[0, 101]).update_xaxes(range=[0, 101])
 
 
 def _named_and_got(found: Sequence[tuple[KindMeasures, Gains]]) -> go.Figure:
-    """The share of clips that are given a phrase over the share whose captions name it."""
     figure = _panels_of([one for one, _ in found], "clips that it names, %", "clips that get it, %")
     for number, (one, gains) in enumerate(found, start=1):
         got = 100 * (gains.hits + gains.other_hits) / gains.clips
@@ -541,7 +504,6 @@ def _named_and_got(found: Sequence[tuple[KindMeasures, Gains]]) -> go.Figure:
 
 
 def _precision_and_chance(found: Sequence[tuple[KindMeasures, Gains]]) -> go.Figure:
-    """The average precision of phrases over the share of clips that captions name them for."""
     figure = _panels_of([one for one, _ in found], "clips that it names, %", "average precision, %")
     for number, (one, gains) in enumerate(found, start=1):
         chance = gains.chance
@@ -557,23 +519,16 @@ def _points(figure: go.Figure, number: int, one: KindMeasures, x: Column, y: Col
         x=x[kept].round(4), y=y[kept].round(4), mode="markers", showlegend=False,
         marker={"color": COLOURS[number - 1], "size": 7, "opacity": 0.45},
         customdata=[wrapped(one.phrases[place]) for place in kept],
-        hovertemplate=f"%{{customdata}}<br>{said}<extra></extra>", **_axes(number),
+        hovertemplate=f"%{{customdata}}<br>{said}<extra></extra>", **panel_axes(number),
     )  # fmt: skip
 
 
 def _diagonal(figure: go.Figure, number: int, low: float, high: float) -> None:
     figure.add_scatter(
         x=[low, high], y=[low, high], mode="lines", line={"dash": "dot", "color": COLOURS[-1]}, hoverinfo="skip",
-        showlegend=False, **_axes(number),
+        showlegend=False, **panel_axes(number),
     )  # fmt: skip
 
 
 def _panels_of(found: Sequence[KindMeasures], x: str, y: str) -> go.Figure:
-    import plotly.graph_objects as go
-
-    return go.Figure(layout=panels([NAMES[one.kind] for one in found], x, [y] * len(found), columns=2))
-
-
-def _axes(number: int) -> dict[str, str]:
-    place = "" if number == 1 else str(number)
-    return {"xaxis": f"x{place}", "yaxis": f"y{place}"}
+    return empty(panels([NAMES[one.kind] for one in found], x, [y] * len(found), columns=2))

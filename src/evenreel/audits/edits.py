@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import isnan
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenreel.arrays import CACHED_BYTES, SCORE_BYTES, Column, Indices, slices
 from evenreel.audits.exchange import (
+    Block,
     counted,
     drawn_flips,
     hits_interval,
@@ -54,16 +54,9 @@ from evenreel.report.result import (
 )
 from evenreel.types import Corpus, ScoreBlocks, Shown
 
-Block = NDArray[Any]
-
-AS_IS = ""
-"""The name of the edit that changes nothing."""
-
-CONTROL = "control"
-"""The edit that the others are held against."""
-
-OF_CONTENT = "content-"
-"""How the names of edits begin that take the content of captions away and leave the style."""
+AS_IS = ""  # the name of the edit that changes nothing
+CONTROL = "control"  # the edit that the others are held against
+OF_CONTENT = "content-"  # how the names of edits begin that take the content of captions away and leave the style
 
 CLIP_PLACINGS = {"its clip": (True, False), "the other clips": (False, True), "all clips": (True, True)}
 """Which clips are the edited ones, where clips are edited: the caption's own, the others."""
@@ -71,9 +64,7 @@ CLIP_PLACINGS = {"its clip": (True, False), "the other clips": (False, True), "a
 CAPTION_PLACINGS = {"the caption": (True, True)}
 """Where captions are edited, every score of a caption is one of the edited caption."""
 
-DEPTHS = (1, 5, 10)
-"""Of the recall that is lost."""
-
+DEPTHS = (1, 5, 10)  # of the recall that is lost
 RECALLS = parse_metrics([f"R@{depth}" for depth in DEPTHS])
 _RECALLS = tuple(map(str, RECALLS))
 _FIRST = _RECALLS[0]
@@ -296,11 +287,10 @@ class Perturbed:
                 f"The scores and the edited ones share {len(clips):,} clips, and {len(asked):,} captions whose clip is "
                 "among them; score the same captions and clips before and after the edit, at least two clips."
             )
+        strangers = len(set.union(*every_caption)) - len(asked)
         left_out = {
             "Clips that are not in all of the scores": len(set.union(*every_clip)) - len(clips),
-            "Captions that are not in all of the scores, or whose clip is not": (
-                len(set.union(*every_caption)) - len(asked)
-            ),
+            "Captions that are not in all of the scores, or whose clip is not": strangers,
         }
         place = {clip: number for number, clip in enumerate(clips)}
         return cls(
@@ -406,21 +396,9 @@ def measure_perturbed(
     """Measure what edits change in a ranking; intervals are over clips, with all their captions.
 
     Where other clips are edited too, they are the same for every caption, so lost recall has an interval over these as
-    well (`lost_recall`), and the other changes have none.
-
-    Args:
-        scores: scores of the unedited captions and clips.
-        corpus: corpus that names each caption's own clip.
-        edited: scores after each edit, by its name.
-        settings: samples, seed, confidence, and how much is read at once.
-        placings: pairs by name: whether the own clip's score is the edited one, and whether the others' are; the effect
-            is of the first.
-        main: edit that the effect is of; None for the first that is no control.
-
-    Raises:
-        CorpusError: the scores share no caption with its clip and another.
-        ScoresError: a score is NaN, or scores are no table of captions and videos.
-        UsageError: there are no edited scores, or only those of a control.
+    well (`lost_recall`), and the other changes have none. `placings` say by name whether the own clip's score is the
+    edited one, and whether the others' are; the effect is of the first, and of the edit `main`, or the first that is no
+    control. Other arguments and errors are those of `audit_visual`.
     """
     scores, corpus, settings = as_inputs(scores, corpus, settings)
     perturbed = Perturbed.of(scores, corpus, as_edited(edited, corpus), settings.cluster)
@@ -432,10 +410,8 @@ def measure_perturbed(
     as_is = standings[AS_IS, AS_IS]
     before = hit_columns(as_is.hits, RECALLS)
     shared = {name: edited for name, edited in CLIP_PLACINGS.items() if edited[1]} if placings is CLIP_PLACINGS else {}
-    exchanged = {
-        edit: lost_recall(perturbed, edit, shared, settings)
-        for edit in (perturbed.edits if shared and settings.resamples else ())
-    }
+    edits = perturbed.edits if shared and settings.resamples else ()
+    exchanged = {edit: lost_recall(perturbed, edit, shared, settings) for edit in edits}
 
     def mean(values: Column, placing: str) -> Interval:
         found = mean_interval(values, groups, settings)
@@ -460,10 +436,9 @@ def measure_perturbed(
         )  # fmt: skip
         if (edit, placing) == key:
             tested = beyond if CONTROL in perturbed.edits else fell
-    change = changes[key]
-    name, figure = ("fall", change.fell)
+    name, figure = "fall", changes[key].fell
     if CONTROL in perturbed.edits:
-        name, figure = ("movement beyond the control", change.beyond)
+        name, figure = "movement beyond the control", changes[key].beyond
     effect = clip_effect(f"{name} ({main}), SD", figure, tested, groups)
     return PerturbedMeasures(perturbed, standings, changes, effect, key)
 
@@ -509,10 +484,9 @@ def lost_recall(
 def _exchanged_recalls(
     perturbed: Perturbed, edit: str, held: slice, swapped: NDArray[np.float32]
 ) -> Callable[[bool, bool], NDArray[np.float64]]:
-    """Place own clips of b captions where `swapped` (V, 1 + B) says which clips' versions are exchanged.
+    """Chance in percent (K, b, 1 + B) to be among the first, where own clips, and the others, are those called edited.
 
-    The function returns the chance in percent (K, b, 1 + B) to be among the first, where the own clip, and where the
-    other clips, are those called edited.
+    `swapped` (V, 1 + B) says which clips' versions are exchanged.
     """
     rows, own = np.arange(held.stop - held.start), perturbed.own[held]
     as_is, edited = (perturbed.versions[name].block(held).astype(np.float64) for name in (AS_IS, edit))
@@ -539,7 +513,6 @@ def _exchanged_recalls(
 
 
 def _movement_table(measured: PerturbedMeasures, when: str) -> AuditTable:
-    """How far captions' own clips move and fall under each edit, in the placing of the effect."""
     rows: list[Named] = []
     for edit in measured.perturbed.edits:
         change = measured.changes[edit, measured.main[1]]
@@ -569,7 +542,6 @@ def standing_table(measured: PerturbedMeasures) -> AuditTable:
 
 
 def _figures(measured: PerturbedMeasures, when: str) -> Iterator[AuditFigure]:
-    """How far own clips move under each edit, and how much recall is lost."""
     losses: dict[str, dict[str, Interval]] = {}
     for (edit, edited), change in measured.changes.items():
         losses.setdefault(f"edited: {edited}", {})[edit] = change.recalls[_FIRST]
@@ -583,7 +555,6 @@ def _figures(measured: PerturbedMeasures, when: str) -> Iterator[AuditFigure]:
 
 
 def _alone_table(measured: PerturbedMeasures, settings: AuditSettings) -> AuditTable:
-    """Percentile and R@1 of captions' own clips under each edit that leaves only the style."""
     rows: list[Named] = []
     groups = measured.perturbed.drawn_with
     for edit in measured.perturbed.edits:
@@ -677,7 +648,6 @@ def edit_lead(effect: Effect, edit: str, chance: str, found: str) -> str:
 
 
 def _sentence(measured: PerturbedMeasures, confidence: float, when: str) -> str:
-    """The effect in words, `when` the edit is made, with a warning first where there is too little data."""
     effect, change, (edit, placing) = measured.effect, measured.changes[measured.main], measured.main
     if isnan(effect.value):
         return "The own clip of no caption has a score among others that differ, so nothing can be measured."

@@ -38,8 +38,7 @@ from evenreel.evaluation.metrics import Metric, PerQuery, parse_metrics
 Figures = NDArray[np.float64]
 Value = TypeVar("Value", float, Figures)
 
-DELTA_METRICS = parse_metrics(["R@1", "R@5", "R@10", "MedR", "MeanR"])
-"""What the paper's tables have a delta of."""
+DELTA_METRICS = parse_metrics(["R@1", "R@5", "R@10", "MedR", "MeanR"])  # what the paper's tables have a delta of
 
 LOCATION_METRICS = parse_metrics(["R@1", "R@2", "R@3", "R@5", "R@10", "MedR", "MeanR"])
 """What the Location deltas of `DELTA_METRICS` are calculated from, and those metrics themselves."""
@@ -257,12 +256,8 @@ def exchange_test(drawn: Figures, neutral: float = 0.0) -> float | None:
 # that, so the variance of the queries' figures beyond that with permuted properties is added, and intervals from such
 # samples are over queries and clips.
 
-BOTH = "captions and clips"
-"""What such intervals are over."""
-
-PROBES = 20
-"""Permutations of which the figure of each single query is looked at."""
-
+BOTH = "captions and clips"  # what such intervals are over
+PROBES = 20  # permutations of which the figure of each single query is looked at
 _CHUNK_BYTES = 32 * 2**20
 
 
@@ -273,18 +268,13 @@ class ClipProperty:
     Values are permuted within strata. Where clusters have several clips, the deviations from the mean of the stratum
     are permuted by cluster: their cluster means are permuted among clusters, and deviations from those means change
     sign, for a whole cluster at once, since clips of one video may be ranked alike (Cameron, Gelbach and Miller 2008).
-
-    Attributes:
-        values: (V,) value of each clip.
-        strata: (V,) stratum of each clip, within which values are permuted.
-        cluster: (V,) cluster of each clip, such as its video.
-        order: (V,) indices of the clips in a fixed order, so that the same clips are permuted in the same way whatever
-            their order in the scores.
     """
 
-    values: Column
-    strata: Indices
-    cluster: Indices
+    values: Column  # (V,) value of each clip
+    strata: Indices  # (V,) stratum of each clip, within which values are permuted
+    cluster: Indices  # (V,) cluster of each clip, such as its video
+    # (V,) indices of the clips in a fixed order, so that the same clips are permuted in the same way whatever their
+    # order in the scores
     order: Indices
 
     def permuted(self, samples: int, seed: int) -> Iterator[Column]:
@@ -382,8 +372,7 @@ def _within(values: Column, strata: Indices, samples: int, generator: np.random.
 # The samples are symmetric around the neutral value, so an interval that is made by inversion leaves that out as often
 # as the test by the same samples rejects.
 
-Drawn = dict[str, Figures]
-"""(1 + B,) figures by their words: as measured first, then of each of B samples."""
+Drawn = dict[str, Figures]  # (1 + B,) figures by their words: as measured first, then of each of B samples
 
 Flips = NDArray[np.bool_]
 Block = NDArray[Any]
@@ -437,12 +426,6 @@ def swapped_alone(
         band_bytes: about how many bytes of scores are read at once.
         ahead: (Q,) whether each caption's real clip (1) or its mirror (0) is put first in the mixed gallery; the
             figures are then those of the clips' places there, 2r - 1 for the one put first and 2r for the other.
-
-    Returns:
-        Figures of the real clips, and of their mirrors.
-
-    Raises:
-        ScoresError: a score is NaN.
     """
     captions = len(paired.pair)
     step = max(1, _RANKS_BYTES // (2 * 4 * captions))
@@ -521,8 +504,7 @@ def counted(first: Block, second: Block, own: Block, swapped: Block) -> list[tup
 
 # Counts ---------------------------------------------------------------------------------------------------------------
 
-FIRST = 10
-"""How many of the largest counts are looked at together."""
+FIRST = 10  # how many of the largest counts are looked at together
 
 
 def share(part: NDArray[Any], whole: NDArray[Any]) -> Column:

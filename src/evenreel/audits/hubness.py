@@ -5,9 +5,8 @@ that it does not answer, and other clips never are. Radovanović, Nanopoulos and
 11): N_k is the number of queries that have a clip among their k nearest, and its skewness tells how far a few hubs are
 the neighbours of most. As in TITAN, the words that bring hubs are reported.
 
-Read from top to bottom: the audit, counts of rankings, what chance gives, intervals, words that bring hubs, tables,
-charts, sentences. Scores are read twice in bands, once for the counts and once for what each query adds to the figures;
-nothing of the size Q x V is made.
+Scores are read twice in bands, once for the counts and once for what each query adds to the figures; nothing of the
+size Q x V is made.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from evenreel.evaluation.intervals import Interval, around, clusters_of, numbere
 from evenreel.evaluation.ranking import CheckedScores
 from evenreel.evaluation.scores import ScoresLike
 from evenreel.language import Tagged, load_tagger, unknown_share
-from evenreel.report.figures import COLOURS, EDGES, axes, bin_names, lorenz
+from evenreel.report.figures import COLOURS, EDGES, axes, bin_names, empty, lorenz
 from evenreel.report.result import (
     ENOUGH,
     AuditFigure,
@@ -52,29 +51,17 @@ from evenreel.types import Corpus, ScoreBlocks, Shown
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-DEPTHS = (1, 5, 10)
-"""Depths k; the last is that of the effect, as in the paper on hubs."""
-
-DRAWS = 100
-"""Random rankings that are made."""
-
-LISTED = 20
-"""Clips in the table of those that are shown the most."""
-
-PARTS = ("noun", "verb", "adjective")
-"""Parts of speech whose words are examined: those that TITAN counts."""
-
-MOST_TAGGED = 5_000
-"""Queries whose words are examined, drawn at random where there are more."""
+DEPTHS = (1, 5, 10)  # depths k; the last is that of the effect, as in the paper on hubs
+DRAWS = 100  # random rankings that are made
+LISTED = 20  # clips in the table of those that are shown the most
+PARTS = ("noun", "verb", "adjective")  # parts of speech whose words are examined: those that TITAN counts
+MOST_TAGGED = 5_000  # queries whose words are examined, drawn at random where there are more
 
 FEWEST = 5
 """A word of fewer clusters of captions is not examined."""
 
-CONFIDENCE = 0.95
-"""That none of all words is listed by chance (Bonferroni)."""
-
-_LEAST = 1e-9
-"""An expected count below this is rounding."""
+CONFIDENCE = 0.95  # that none of all words is listed by chance (Bonferroni)
+_LEAST = 1e-9  # an expected count below this is rounding
 
 _WIDE = 64
 """A caption whose first places more clips than that share alike shows all of them as often as none in particular."""
@@ -85,27 +72,17 @@ First = list[tuple[NDArray[np.intp], Column]]
 
 @dataclass(frozen=True, eq=False)
 class Occurrence:
-    """Counts of how often each of V clips is among the first k of Q rankings.
+    """Counts of how often each of V clips is among the first k of Q rankings."""
 
-    Attributes:
-        depth: number k of first clips.
-        queries: number Q of rankings.
-        counts: (V,) number N_k of rankings with the clip among the first k; an expected number where scores are equal.
-        own: (V,) the part of these whose queries the clip answers.
-        skewness, gini: skewness and Gini coefficient of the counts; NaN where all are equal or 0.
-        chance_skewness, chance_gini: their means over random rankings in which captions of one clip agree.
-        chance_never: percentage of the clips that are among the first k of no such random ranking.
-    """
-
-    depth: int
-    queries: int
-    counts: Column
-    own: Column
-    skewness: Interval
-    gini: Interval
-    chance_skewness: float
+    depth: int  # number k of first clips
+    queries: int  # number Q of rankings
+    counts: Column  # (V,) number N_k of rankings with the clip among the first k; expected where scores are equal
+    own: Column  # (V,) the part of these whose queries the clip answers
+    skewness: Interval  # of the counts; NaN where all are equal or 0
+    gini: Interval  # likewise
+    chance_skewness: float  # mean over random rankings in which captions of one clip agree
     chance_gini: float
-    chance_never: float
+    chance_never: float  # percentage of the clips that are among the first k of no such random ranking
 
     @property
     def expected(self) -> float:
@@ -208,28 +185,28 @@ def audit_hubness(scores: ScoresLike, corpus: CorpusLike, settings: AuditSetting
 def measure_hubness(scores: ScoresLike, corpus: CorpusLike, settings: AuditSettings | None = None) -> HubnessMeasures:
     """Measure how often clips are among the first of rankings, and which of them are hubs.
 
-    Args:
-        scores: scores of Q captions and V clips; their notes may have `names` of clips, by clip id.
-        corpus: corpus that names each caption's own clip; other captions have none.
-        settings: confidence, and how much is read at once.
-
-    Raises:
-        CorpusError: there is one clip only.
-        ScoresError: a score is NaN, or the scores are no table of captions and videos.
+    Arguments and errors are those of `audit_hubness`.
     """
     scores, corpus, settings = as_inputs(scores, corpus, settings)
     checked = CheckedScores(scores)
     videos = len(checked.video_ids)
     if videos < 2:
         raise CorpusError("The scores are of one clip; which clips crowd a ranking needs two or more.")
-    rankings = _Rankings(checked, tuple(depth for depth in DEPTHS if depth < videos), settings.band_bytes)
+    depths = tuple(depth for depth in DEPTHS if depth < videos)
     own, clusters = _answers(checked, corpus, settings.cluster)
-    counts, owned, shown = _counts(rankings, own, clusters)
+    counts, owned = np.zeros((2, len(depths), videos))  # how often clips are shown, and for queries of their own
+    shown = [ShownSets(videos) for _ in depths]
+    for rows, first in _first(checked, depths, settings.band_bytes):
+        for number, (columns, shares) in enumerate(first):
+            answers = shares * (columns == own[rows, None])
+            counts[number] += np.bincount(columns.ravel(), shares.ravel(), videos)
+            owned[number] += np.bincount(columns.ravel(), answers.ravel(), videos)
+            shown[number].add(clusters[rows], columns, shares)
     order, last = np.argsort(-counts[-1], kind="stable"), counts[-1]
     hubs = order[last[order] > last.mean() + 2 * last.std() + _LEAST]
-    influences, hub_places = _influences(rankings, counts, hubs)
+    influences, hub_places = _influences(_first(checked, depths, settings.band_bytes), counts, hubs, len(own))
     occurrences = []
-    for number, depth in enumerate(rankings.depths):
+    for number, depth in enumerate(depths):
         figures = [of for of, _, _ in _FIGURES]
         by_chance, never = shown[number].chance(int(clusters.max()) + 1, figures, settings.seed)
         skew, uneven = (
@@ -246,21 +223,13 @@ def measure_hubness(scores: ScoresLike, corpus: CorpusLike, settings: AuditSetti
 # Counts --------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Rankings:
-    """Scores with the depths that are looked at; they are read anew each time."""
-
-    scores: CheckedScores
-    depths: tuple[int, ...]
-    band_bytes: int
-
-    def __iter__(self) -> Iterator[tuple[slice, First]]:
-        """Some captions at a time, with the clips that they are shown first at each depth."""
-        for rows, block in row_bands(self.scores, min(self.band_bytes, CACHED_BYTES)):
-            nearest = candidates(block, self.depths[-1])
-            ordered = OrderedRows.of(np.take_along_axis(block, nearest, axis=1))
-            found = (ordered.first(depth) for depth in self.depths)
-            yield rows, [(np.take_along_axis(nearest, places, axis=1), shares) for places, shares in found]
+def _first(scores: CheckedScores, depths: Sequence[int], band_bytes: int) -> Iterator[tuple[slice, First]]:
+    """Some captions at a time, with the clips that they are shown first at each depth."""
+    for rows, block in row_bands(scores, min(band_bytes, CACHED_BYTES)):
+        nearest = candidates(block, depths[-1])
+        ordered = OrderedRows.of(np.take_along_axis(block, nearest, axis=1))
+        found = (ordered.first(depth) for depth in depths)
+        yield rows, [(np.take_along_axis(nearest, places, axis=1), shares) for places, shares in found]
 
 
 def _answers(scores: CheckedScores, corpus: Corpus, cluster: str) -> tuple[Indices, Indices]:
@@ -278,20 +247,6 @@ def _answers(scores: CheckedScores, corpus: Corpus, cluster: str) -> tuple[Indic
     order = {one: place for place, one in enumerate(sorted(set(together)))}
     own = [-1 if clip is None else column.get(clip, -1) for clip in clips]
     return np.array(own, dtype=np.int64), np.array([order[one] for one in together], dtype=np.int64)
-
-
-def _counts(rankings: _Rankings, own: Indices, clusters: Indices) -> tuple[Column, Column, list[ShownSets]]:
-    """(K, V) how often each clip is shown at each depth, for how many of its own queries, and by which captions."""
-    videos = len(rankings.scores.video_ids)
-    counts, owned = np.zeros((2, len(rankings.depths), videos))
-    shown = [ShownSets(videos) for _ in rankings.depths]
-    for rows, first in rankings:
-        for number, (columns, shares) in enumerate(first):
-            answers = shares * (columns == own[rows, None])
-            counts[number] += np.bincount(columns.ravel(), shares.ravel(), videos)
-            owned[number] += np.bincount(columns.ravel(), answers.ravel(), videos)
-            shown[number].add(clusters[rows], columns, shares)
-    return counts, owned, shown
 
 
 # Chance --------------------------------------------------------------------------------------------------------------
@@ -339,8 +294,7 @@ class ShownSets:
     def chance(self, clusters: int, figures: Sequence[Figure], seed: int) -> tuple[list[Chance], float]:
         """Compute figures of counts (V,) over random rankings, in which each cluster has other clips just as often.
 
-        Returns:
-            Mean and variance of each figure, and the percentage of clips that are among the first of no cluster.
+        The percentage of clips that are among the first of no cluster is returned too.
         """
         rows, columns, shares = (np.concatenate(part) for part in zip(*self._parts, strict=True))
         table = sparse.coo_array((shares, (rows, columns)), shape=(clusters, self._videos)).tocsr()
@@ -400,7 +354,9 @@ _FIGURES: tuple[tuple[Figure, Callable[[Column], Column], tuple[float, float]], 
 """Of (V,) counts, each with its derivative and the values between which it lies whatever is counted."""
 
 
-def _influences(rankings: _Rankings, counts: Column, hubs: NDArray[np.intp]) -> tuple[Column, Column]:
+def _influences(
+    rankings: Iterator[tuple[slice, First]], counts: Column, hubs: NDArray[np.intp], queries: int
+) -> tuple[Column, Column]:
     """(2, K, Q) what each query adds to skewness and Gini at the margin, and (Q,) hubs among its first.
 
     Where all counts are equal the figures have no derivative, and nothing is added.
@@ -408,8 +364,7 @@ def _influences(rankings: _Rankings, counts: Column, hubs: NDArray[np.intp]) -> 
     slopes = np.array(
         [[np.zeros(len(one)) if isnan(skewness(one)) else slope(one) for one in counts] for _, slope, _ in _FIGURES]
     )
-    influences = np.zeros((*slopes.shape[:2], len(rankings.scores.caption_ids)))
-    hub_places = np.zeros(influences.shape[-1])
+    influences, hub_places = np.zeros((*slopes.shape[:2], queries)), np.zeros(queries)
     is_hub = np.isin(np.arange(counts.shape[1]), hubs)
     for rows, first in rankings:
         for number, (columns, shares) in enumerate(first):
@@ -491,9 +446,6 @@ def hub_words(
         hub_places: (Q,) number of hubs among the first `depth` clips.
         clusters: (Q,) cluster of each query, such as the clip of a caption; those of one are no independent evidence.
         depth: number of first clips.
-
-    Returns:
-        Rows of a table, by the number of hubs' places that the word adds.
     """
     has, words = _bag(tagged)
     member, count = numbered(clusters)
@@ -561,12 +513,9 @@ def _tables(measured: HubnessMeasures, words: QueryWords) -> Iterator[AuditTable
         "times what chance gives."
     )
     if (asked := measured.asked) is not None:
-        rows.append(
-            {
-                "among": "all that ask for it", "skewness": skewness(asked), "Gini": gini(asked),
-                "never, %": float(100 * (asked == 0).mean()), "most": float(asked.max() / asked.mean()),
-            }
-        )  # fmt: skip
+        never, most = float(100 * (asked == 0).mean()), float(asked.max() / asked.mean())
+        perfect = {"skewness": skewness(asked), "Gini": gini(asked), "never, %": never, "most": most}
+        rows.append({"among": "all that ask for it", **perfect})
         note += " The last row is of how many of the queries each clip answers: what a perfect first place would have."
     yield AuditTable.of("How unevenly clips are shown", rows, note)
     main, first, rows = measured.main, measured.occurrences[0], []
@@ -610,10 +559,8 @@ def _whole(count: float) -> int | float:
 
 def occurrence_bars(counts: Column, queries: int, depth: int) -> go.Figure:
     """Draw the share of clips by how many queries have them among the first k, beside that of random rankings."""
-    import plotly.graph_objects as go
-
     labels, shares, chance = occurrence_shares(counts, queries)
-    figure = go.Figure(layout=axes(f"queries that have the clip among their first {depth}", "share of the clips, %"))
+    figure = empty(axes(f"queries that have the clip among their first {depth}", "share of the clips, %"))
     figure.add_bar(
         x=labels, y=[one or None for one in shares.tolist()], name="this ranking", marker_color=COLOURS[0],
         hovertemplate="%{x} queries: %{y:.3g} % of the clips<extra></extra>",
@@ -649,9 +596,7 @@ def occurrence_shares(counts: Column, queries: int) -> tuple[list[str], Column, 
 
 def place_curves(counts: Mapping[int, Column], queries: int) -> go.Figure:
     """Draw which share of the first k places the most frequent clips hold, for each k, and by chance for the last."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure(layout=axes("clips, those that are shown the most first, %", "share of the places, %"))
+    figure = empty(axes("clips, those that are shown the most first, %", "share of the places, %"))
     depth, last = list(counts.items())[-1]
     quantiles = (np.arange(len(last)) + 0.5) / len(last)
     lines = {f"first {k}": one for k, one in counts.items()}
@@ -673,7 +618,6 @@ def place_curves(counts: Mapping[int, Column], queries: int) -> go.Figure:
 
 
 def _sentence(measured: HubnessMeasures, words: QueryWords, confidence: float) -> str:
-    """Say the effect, which clips are most often and never among the first, and what to do."""
     effect, main, hubs = measured.effect, measured.main, measured.hubs
     if isnan(effect.value):
         return f"Every clip is among the first {main.depth} as often as any other, or none is ever: there is no hub."

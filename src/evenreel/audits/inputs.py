@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,37 +32,20 @@ class Audited(NamedTuple):
 
 
 def as_inputs(scores: ScoresLike, corpus: CorpusLike, settings: AuditSettings | None) -> Audited:
-    """Convert what an audit was given to scores, their corpus and settings, the default ones where none are given.
-
-    Raises:
-        UsageError: the scores are nothing of `ScoresLike`, the corpus nothing of `CorpusLike`, or the settings are of
-            another kind.
-        CorpusError: the corpus breaks its rules, or cannot be read.
-        ScoresError: the scores do not fit the corpus, or cannot be read.
-    """
+    """Convert what an audit was given to scores, their corpus and settings, the default ones where none are given."""
     check_settings_kind(settings, AuditSettings)
     corpus = as_corpus(corpus)
     return Audited(as_scores(scores, corpus), corpus, settings or AuditSettings())
 
 
 def as_edited(edited: Mapping[str, ScoresLike], corpus: Corpus) -> dict[str, ScoreBlocks]:
-    """Convert what stands for scores after edits, by the names of the edits, to scores of a corpus.
-
-    Raises:
-        UsageError: they are no mapping, or one of them is nothing of `ScoresLike`.
-        ScoresError: one of them does not fit the corpus.
-    """
+    """Convert what stands for scores after edits, by the names of the edits, to scores of a corpus."""
     check_named(edited, "edited", *EDITED)
     return {name: as_scores(scores, corpus, f"edited[{name!r}]") for name, scores in edited.items()}
 
 
 def as_texts(texts: Mapping[str, CorpusLike]) -> dict[str, Corpus]:
-    """Convert what stands for corpora of edited captions, by the names of the edits, to corpora.
-
-    Raises:
-        UsageError: they are no mapping, or one of them is nothing of `CorpusLike`.
-        CorpusError: one of them breaks its rules, or cannot be read.
-    """
+    """Convert what stands for corpora of edited captions, by the names of the edits, to corpora."""
     check_named(texts, *TEXTS)
     return {name: as_corpus(given, f"{TEXTS[0]}[{name!r}]") for name, given in texts.items()}
 
@@ -103,6 +86,9 @@ def paragraphs(page: str, *headings: str) -> tuple[str, ...]:
 # Pairs ---------------------------------------------------------------------------------------------------------------
 
 
+_OWN = ("caption_id", "clip_id")
+
+
 def scenes_of(corpus: Corpus) -> dict[str, str]:
     """Return the scene of each clip, by clip id: the id of the real clip that it mirrors, or its own.
 
@@ -115,26 +101,16 @@ def scenes_of(corpus: Corpus) -> dict[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class PairedScores:
-    """Scores of Q captions with n pairs of a real clip and its mirror (the clip generated after it).
+    """Scores of Q captions with n pairs of a real clip and its mirror (the clip generated after it)."""
 
-    Attributes:
-        scores: all scores, checked when they are read.
-        rows: (Q,) rows of the captions in the scores, ascending.
-        pair: (Q,) index of the pair that answers each caption.
-        drawn: (Q,) index of each caption in its corpus, whatever the order of the scores.
-        real, generated: (n,) columns of the clips of each pair.
-        cluster: (n,) cluster of each pair, from 0: the pair alone, or all pairs of its real clip's video.
-        notices: sentences on what was left out.
-    """
-
-    scores: CheckedScores
-    rows: Indices
-    pair: Indices
-    drawn: Indices
-    real: Indices
-    generated: Indices
-    cluster: Indices
-    notices: tuple[str, ...] = ()
+    scores: CheckedScores  # all scores, checked when they are read
+    rows: Indices  # (Q,) rows of the captions in the scores, ascending
+    pair: Indices  # (Q,) index of the pair that answers each caption
+    drawn: Indices  # (Q,) index of each caption in its corpus, whatever the order of the scores
+    real: Indices  # (n,) column of the real clip of each pair
+    generated: Indices  # (n,) column of its mirror
+    cluster: Indices  # (n,) cluster of each pair, from 0: the pair alone, or all pairs of its real clip's video
+    notices: tuple[str, ...] = ()  # sentences on what was left out
 
     @property
     def drawn_with(self) -> Indices:
@@ -152,27 +128,16 @@ class PairedScores:
 def paired_groups(scores: ScoreBlocks, corpus: Corpus) -> list[str]:
     """Return the groups that have a pair with a caption, of which caption, real clip and mirror are in the scores."""
     captions, clips = set(scores.caption_ids), set(scores.video_ids)
-    asked = {clip for caption, clip in _captions(corpus) if caption in captions}
-    found = {
-        group: None
-        for real, generated, group in counterparts(corpus).iter_rows()
-        if real in asked and real in clips and generated in clips
-    }
-    return list(found)
+    asked = {clip for caption, clip in corpus.captions.select(_OWN).iter_rows() if caption in captions} & clips
+    pairs = counterparts(corpus).iter_rows()
+    return list(dict.fromkeys(group for real, made, group in pairs if real in asked and made in clips))
 
 
 def pair_scores(scores: ScoreBlocks, corpus: Corpus, group: str, cluster: str = AUTO) -> PairedScores:
     """Select the pairs of one group, and the captions of their real clips, from scores.
 
-    Args:
-        scores: scores of captions and clips.
-        corpus: corpus with the pairs of real clips and mirrors.
-        group: group of mirrors: generator and setting.
-        cluster: real clips that are resampled together, see `evenreel.evaluation.intervals.clusters_of`.
-
     Raises:
         CorpusError: the group has no pair of which caption, real clip and mirror are in the scores.
-        ScoresError: the scores are no table of captions and videos.
     """
     checked = CheckedScores(scores)
     column = {clip: place for place, clip in enumerate(checked.video_ids)}
@@ -181,7 +146,7 @@ def pair_scores(scores: ScoreBlocks, corpus: Corpus, group: str, cluster: str = 
     pairs = every.unique("clip_id", keep="first", maintain_order=True)
     held = [(real, made) for real, made, _ in pairs.iter_rows() if real in column and made in column]
     number = {real: place for place, (real, _) in enumerate(held)}
-    theirs = [(place, *one) for place, one in enumerate(_captions(corpus)) if one[1] in number]
+    theirs = [(place, *one) for place, one in enumerate(corpus.captions.select(_OWN).iter_rows()) if one[1] in number]
     used = sorted((row[caption], number[clip], place) for place, caption, clip in theirs if caption in row)
     if not used:
         raise CorpusError(
@@ -190,28 +155,16 @@ def pair_scores(scores: ScoreBlocks, corpus: Corpus, group: str, cluster: str = 
         )
     rows, pair, drawn = np.array(used, dtype=np.int64).T
     real, made = (np.array([column[one] for one in side], dtype=np.int64) for side in zip(*held, strict=True))
-    notices = _left_out(
-        {
-            f"Mirrors of {group} beside the first one of the same clip": every.height - pairs.height,
-            f"Pairs of {group} of which a clip is not in the scores": pairs.height - len(held),
-            f"Captions of pairs of {group} that are not in the scores": len(theirs) - len(used),
-        }
-    )
-    silent = len(held) - len(np.unique(pair))
-    if silent:
-        notices += (f"Pairs of {group} without a caption, which only fill the gallery: {silent:,}.",)
-    clusters = clusters_of(corpus, cluster)
-    together, _ = numbered(clusters.of([clip for clip, _ in held]))
-    return PairedScores(checked, rows, pair, drawn, real, made, together, notices)
-
-
-def _captions(corpus: Corpus) -> Sequence[tuple[str, str]]:
-    """Id and clip of each caption."""
-    return corpus.captions.select("caption_id", "clip_id").rows()
-
-
-def _left_out(counts: dict[str, int]) -> tuple[str, ...]:
-    return tuple(f"{what}: {count:,} left out." for what, count in counts.items() if count)
+    left_out = {
+        f"Mirrors of {group} beside the first one of the same clip": every.height - pairs.height,
+        f"Pairs of {group} of which a clip is not in the scores": pairs.height - len(held),
+        f"Captions of pairs of {group} that are not in the scores": len(theirs) - len(used),
+    }
+    notices = [f"{what}: {count:,} left out." for what, count in left_out.items() if count]
+    if silent := len(held) - len(np.unique(pair)):
+        notices.append(f"Pairs of {group} without a caption, which only fill the gallery: {silent:,}.")
+    together, _ = numbered(clusters_of(corpus, cluster).of([clip for clip, _ in held]))
+    return PairedScores(checked, rows, pair, drawn, real, made, together, tuple(notices))
 
 
 # Rows in order -------------------------------------------------------------------------------------------------------
@@ -219,20 +172,13 @@ def _left_out(counts: dict[str, int]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class OrderedRows:
-    """Rows of scores of b captions with V clips, sorted in ascending order, equal scores in runs.
+    """Rows of scores of b captions with V clips, sorted in ascending order, equal scores in runs."""
 
-    Attributes:
-        order: (b, V) column at each place of the sorted row.
-        start, end: (b, V) place at which the run of each place begins, and one past its end.
-        hidden: (b,) number of scores of minus infinity, which take the first places.
-        distinct: whether no two scores of a row are equal.
-    """
-
-    order: NDArray[np.intp]
-    start: NDArray[np.intp]
-    end: NDArray[np.intp]
-    hidden: NDArray[np.intp]
-    distinct: bool
+    order: NDArray[np.intp]  # (b, V) column at each place of the sorted row
+    start: NDArray[np.intp]  # (b, V) place at which the run of each place begins
+    end: NDArray[np.intp]  # (b, V) one past the end of that run
+    hidden: NDArray[np.intp]  # (b,) number of scores of minus infinity, which take the first places
+    distinct: bool  # whether no two scores of a row are equal
 
     @classmethod
     def of(cls, block: NDArray[Any]) -> OrderedRows:
@@ -250,16 +196,13 @@ class OrderedRows:
         return cls(order, start, np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1], hidden, False)
 
     def placed(self, marks: Flags) -> Flags:
-        """Reorder marks of columns, (V,) or (b, V), to the places of the sorted rows (b, V)."""
-        return marks.take(self.order) if marks.ndim == 1 else _take_rows(marks, self.order)
+        """Reorder marks of columns (b, V) to the places of the sorted rows."""
+        return _take_rows(marks, self.order)
 
     def beaten(self, placed: Flags) -> Column:
-        """Count, for each place of the sorted rows, the marked clips that score less, equal ones half: (b, V).
-
-        Args:
-            placed: (b, V) marks of clips by their places, see `OrderedRows.placed`.
-        """
-        before = _counts_before(placed)
+        """Count, for each place of sorted rows, the marked (b, V) clips that score less, equal ones half: (b, V)."""
+        before = np.zeros((len(placed), placed.shape[1] + 1), dtype=np.int32)  # how many stand before each place
+        np.cumsum(placed, axis=1, out=before[:, 1:])
         if self.distinct:
             return np.asarray((before[:, :-1] + before[:, 1:]) / 2)
         return np.asarray((_take_rows(before, self.start) + _take_rows(before, self.end)) / 2)
@@ -286,13 +229,6 @@ def candidates(block: NDArray[Any], depth: int) -> NDArray[np.intp]:
     least = np.partition(block, last, axis=1)[:, last, None]
     width = int((block >= least).sum(axis=1).max(initial=1))
     return np.argpartition(block, block.shape[1] - width, axis=1)[:, block.shape[1] - width :]
-
-
-def _counts_before(placed: Flags) -> NDArray[np.int32]:
-    """(b, V) marks -> (b, V + 1), how many stand before each place."""
-    before = np.zeros((len(placed), placed.shape[1] + 1), dtype=np.int32)
-    np.cumsum(placed, axis=1, out=before[:, 1:])
-    return before
 
 
 def _take_rows(table: NDArray[Any], places: NDArray[np.intp]) -> NDArray[Any]:

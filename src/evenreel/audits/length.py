@@ -2,8 +2,7 @@
 
 According to the paper on frame-length bias (sections A and B), clips whose class was short in training and is long in
 test are missed. The measures are the paper's, except the length bias itself, which it argues from a few classes: first
-clips have the lengths that their class had in training. Read from top to bottom: lengths and classes, the first clips
-of rankings, what is measured of them, tables, figures, words.
+clips have the lengths that their class had in training.
 """
 
 from __future__ import annotations
@@ -69,13 +68,9 @@ from evenreel.types import Corpus, ScoreBlocks, Shown
 _FPS = 60.0
 """Frame rate of EPIC-KITCHENS-100: of the lengths that presets are for, and of frames whose rate is not known."""
 
-FAILED = 10
-"""A caption fails where the first clip that answers stands behind this rank."""
-
+FAILED = 10  # a caption fails where the first clip that answers stands behind this rank
 DEPTHS = (1, 5, 10, 20, 50)
-MAIN = 20
-"""Depth of the effect: the paper on frame-length bias looks at the mean length of the first 20 (section B)."""
-
+MAIN = 20  # depth of the effect: the paper on frame-length bias looks at the mean length of the first 20 (section B)
 USES_TEST = "uses test statistics"
 
 _KINDS = ("verb_classes", "noun_classes")
@@ -622,8 +617,7 @@ def _failures(measured: LengthMeasures, tail: TailClasses) -> Failures:
 # Partial rank correlation of two columns given others, with an interval by resampling groups: Spearman 1904 (of ranks),
 # Kendall 1942 (partial), Efron 1979 (bootstrap; the ranks are made anew in every sample).
 
-_ROUNDING = 1e-9
-"""Less than this share of a column's variance is rounding."""
+_ROUNDING = 1e-9  # less than this share of a column's variance is rounding
 
 
 def rank_correlation(
@@ -681,26 +675,15 @@ def _ranks(place: sparse.csr_array, times: Column) -> Column:
 
 # Tables. Beside the figures of EPIC-KITCHENS-100 stand those that the paper gives.
 
-EPIC_SIZES = (67_217, 9_668)
-"""Training and test clips of EPIC-KITCHENS-100."""
-
-EPIC_CLASS = (0, 54)
-"""Verb and noun of the paper's example: take, rubbish (table 8)."""
-
-EPIC_SHARE = 50_282.5 / 67_217
-"""Of the clips in the first of two strata: the paper's division (0.748)."""
-
-LARGE_S = 200 / 60
-"""Seconds of the larger of the paper's two discrepancies, of 60 and of 200 frames at 60 a second."""
-
-DRAWS = 200
-"""Random divisions of the clips of each class, for what chance gives."""
-
+EPIC_SIZES = (67_217, 9_668)  # training and test clips of EPIC-KITCHENS-100
+EPIC_CLASS = (0, 54)  # verb and noun of the paper's example: take, rubbish (table 8)
+EPIC_SHARE = 50_282.5 / 67_217  # of the clips in the first of two strata: the paper's division (0.748)
+LARGE_S = 200 / 60  # seconds of the larger of the paper's two discrepancies, of 60 and of 200 frames at 60 a second
+DRAWS = 200  # random divisions of the clips of each class, for what chance gives
 _RATIO = "times as long as expected"
 
 
 def _tables(measured: LengthMeasures) -> Iterator[AuditTable]:
-    """In reading order, those for which classes or training are known."""
     data, classes, failures = measured.data, measured.data.classes, measured.failures
     if classes is not None:
         yield class_table(data, classes)

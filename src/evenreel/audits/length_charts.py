@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenreel.arrays import Column
-from evenreel.report.figures import COLOURS, faded, name_label, panels, plain, wrapped
+from evenreel.report.figures import COLOURS, empty, faded, name_label, panel_axes, panels, plain, wrapped
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -23,8 +23,7 @@ STRIP_DEPTH = 50
 
 _FEWEST_BINS, _MOST_BINS = 8, 40
 _MOST_OUTLIERS = 200
-_WHISKER = 1.5
-"""Interquartile ranges beyond which a length is an outlier (Tukey 1977)."""
+_WHISKER = 1.5  # interquartile ranges beyond which a length is an outlier (Tukey 1977)
 _STRIP_WIDTH, _LETTERS = 20, 34
 
 
@@ -64,10 +63,8 @@ class Strip:
 
 def length_histograms(parts: Mapping[str, Groups], unit: str) -> go.Figure:
     """Draw histograms of clips by length, on a logarithmic axis, as a step line for each group."""
-    import plotly.graph_objects as go
-
     titles = [_shortened(title) for title in parts]
-    figure = go.Figure(layout=panels(titles, f"length, {unit}", ["share of the clips, %"] * len(parts), columns=2))
+    figure = empty(panels(titles, f"length, {unit}", ["share of the clips, %"] * len(parts), columns=2))
     names = list(dict.fromkeys(name for groups in parts.values() for name in groups))
     for number, groups in enumerate(parts.values(), start=1):
         together = np.concatenate([one.lengths for one in groups.values()])
@@ -81,33 +78,29 @@ def length_histograms(parts: Mapping[str, Groups], unit: str) -> go.Figure:
                 x=np.sqrt(edges[:-1] * edges[1:]), y=100 * counts / max(one.weights.sum(), 1e-300), mode="lines",
                 line={"color": colour, "shape": "hvh"}, fill="tozeroy", fillcolor=faded(colour), name=plain(name),
                 legendgroup=name, showlegend=number == 1, hovertemplate=f"near %{{x:.4g}} {unit}: %{{y:.1f}} %",
-                **_axes(number),
+                **panel_axes(number),
             )  # fmt: skip
-        figure.update_layout({_axis("x", number): _log_axis(edges)})
+        figure.update_layout({f"xaxis{number}": _log_axis(edges)})
     return figure
 
 
 def discrepancy_bars(gap: Column, names: Sequence[str], unit: str) -> go.Figure:
     """Draw classes as bars sorted by how much longer they are in test than in training, with and without the sign."""
-    import plotly.graph_objects as go
-
     titles = ("above 0: longer in test", "by size, either way")
-    figure = go.Figure(layout=panels(titles, "classes, sorted", [f"test less training, {unit}", f"size, {unit}"], 2))
+    figure = empty(panels(titles, "classes, sorted", [f"test less training, {unit}", f"size, {unit}"], 2))
     for number, values in enumerate((gap, np.abs(gap)), start=1):
         order = np.argsort(-values, kind="stable")
         figure.add_bar(
             x=np.arange(1, len(gap) + 1), y=values[order].round(2), customdata=[wrapped(names[row]) for row in order],
             marker={"color": np.where(gap[order] > 0, COLOURS[0], COLOURS[1]), "line_width": 0}, showlegend=False,
-            hovertemplate=f"%{{customdata}}: %{{y:.1f}} {unit}<extra></extra>", **_axes(number),
+            hovertemplate=f"%{{customdata}}: %{{y:.1f}} {unit}<extra></extra>", **panel_axes(number),
         )  # fmt: skip
     return figure.update_layout(bargap=0)
 
 
 def length_boxes(groups: Groups, unit: str) -> go.Figure:
     """Draw box plots of groups of lengths: without outliers, and with outliers on a logarithmic axis."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure(layout=panels(("without outliers", "with outliers"), "", [f"length, {unit}"] * 2, columns=2))
+    figure = empty(panels(("without outliers", "with outliers"), "", [f"length, {unit}"] * 2, columns=2))
     for number in (1, 2):
         for place, (name, one) in enumerate(groups.items()):
             low, middle, high = one.quantiles([0.25, 0.5, 0.75])
@@ -117,7 +110,7 @@ def length_boxes(groups: Groups, unit: str) -> go.Figure:
             figure.add_box(
                 x=[plain(name)], q1=[low], median=[middle], q3=[high], lowerfence=[inside.min(initial=low)],
                 upperfence=[inside.max(initial=high)], name=plain(name), marker_color=colour, fillcolor=faded(colour),
-                showlegend=False, **_axes(number),
+                showlegend=False, **panel_axes(number),
             )  # fmt: skip
             if number == 2:
                 outside = np.sort(one.lengths[~is_inside])
@@ -126,17 +119,15 @@ def length_boxes(groups: Groups, unit: str) -> go.Figure:
                 figure.add_scatter(
                     x=[plain(name)] * len(outside), y=outside, mode="markers", showlegend=False,
                     marker={"color": colour, "size": 4, "opacity": 0.5},
-                    hovertemplate=f"%{{y:.4g}} {unit}<extra></extra>", **_axes(number),
+                    hovertemplate=f"%{{y:.4g}} {unit}<extra></extra>", **panel_axes(number),
                 )  # fmt: skip
-        figure.update_layout({_axis("x", number): {"type": "category", "showgrid": False}})
+        figure.update_layout({f"xaxis{number}": {"type": "category", "showgrid": False}})
     return figure.update_layout(yaxis2=_log_axis(np.concatenate([one.lengths for one in groups.values()])))
 
 
 def relevance_strips(parts: Mapping[str, Sequence[Strip]]) -> go.Figure:
     """Draw how relevant the first items of some queries are: the darker, the more relevant."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure(layout=panels([f"{title}, by rank" for title in parts], "", [""] * len(parts), columns=1))
+    figure = empty(panels([f"{title}, by rank" for title in parts], "", [""] * len(parts), columns=1))
     for number, strips in enumerate(parts.values(), start=1):
         figure.add_heatmap(
             z=[one.degrees for one in strips], x=np.arange(1, 1 + max(len(one.degrees) for one in strips)),
@@ -147,29 +138,20 @@ def relevance_strips(parts: Mapping[str, Sequence[Strip]]) -> go.Figure:
                 "x": 0, "xanchor": "left", "y": 1.06, "yanchor": "bottom", "tickvals": [0, 0.5, 1],
                 "tickfont": {"size": 12},
             },
-            hovertemplate="rank %{x}, relevance %{z:.2f}<br>%{customdata}<extra></extra>", **_axes(number),
+            hovertemplate="rank %{x}, relevance %{z:.2f}<br>%{customdata}<extra></extra>", **panel_axes(number),
         )  # fmt: skip
-        names = [name_label(_shortened(one.query), _STRIP_WIDTH) for one in strips]
         marks = {
-            "tickvals": list(range(len(strips))), "ticktext": names,
+            "tickvals": list(range(len(strips))),
+            "ticktext": [name_label(_shortened(one.query), _STRIP_WIDTH) for one in strips],
             "autorange": "reversed", "showgrid": False, "zeroline": False, "tickfont": {"size": 12}, "ticks": "",
         }  # fmt: skip
-        figure.update_layout({_axis("y", number): marks, _axis("x", number): {"showgrid": False, "ticks": ""}})
+        figure.update_layout({f"yaxis{number}": marks, f"xaxis{number}": {"showgrid": False, "ticks": ""}})
     return figure
 
 
 def _shortened(words: str) -> str:
     """The beginning of a caption, as much as fits above a panel on a phone."""
     return textwrap.shorten(words, _LETTERS, placeholder=" ...")
-
-
-def _axes(number: int) -> dict[str, str]:
-    place = "" if number == 1 else str(number)
-    return {"xaxis": f"x{place}", "yaxis": f"y{place}"}
-
-
-def _axis(side: str, number: int) -> str:
-    return f"{side}axis" if number == 1 else f"{side}axis{number}"
 
 
 def _log_axis(lengths: Column) -> dict[str, object]:

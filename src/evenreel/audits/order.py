@@ -42,12 +42,8 @@ from evenreel.report.result import ENOUGH, AuditFigure, AuditResult, AuditTable,
 from evenreel.report.words import percent
 from evenreel.types import Corpus, ScoreBlocks, Shown
 
-CHANCE = 50.0
-"""How often, in percent, a ranking that does not see order prefers the own order beyond the control."""
-
-MARGIN = 10.0
-"""A ranking is order-blind where it is sure to be less than so many points from chance."""
-
+CHANCE = 50.0  # how often, in percent, a ranking that does not see order prefers the own order beyond the control
+MARGIN = 10.0  # a ranking is order-blind where it is sure to be less than so many points from chance
 DEPTHS = (1, 5, 10)
 
 SAME = 1e-5
@@ -56,12 +52,8 @@ SAME = 1e-5
 FEWEST, LISTED, DRAWN = 5, 30, 15
 """Kinds of fewer pairs than this are not listed; kinds that are listed, and drawn, at most, those of the most pairs."""
 
-MOST_UNKNOWN = 0.5
-"""Captions with a larger share of unknown words are not English."""
-
-_LEAST = 1e-6
-"""Confidence of the interval of the two one-sided tests where each is asked for no more than even odds."""
-
+MOST_UNKNOWN = 0.5  # captions with a larger share of unknown words are not English
+_LEAST = 1e-6  # confidence of the interval of the two one-sided tests where each is asked for no more than even odds
 TEXT_OF_CLIP = "captions of the clip choose it"
 TEXT_OF_TWIN = "captions of the twin choose it"
 TEXT = "text to video, both captions"
@@ -78,8 +70,7 @@ CHANCES = {
 """What each share is, in percent, of scores at random: of four such scores the two right ones are the highest two in
 one of six cases."""
 
-Control = Literal["twins", "others"]
-"""Whose captions those of a clip are held against: its twin's, or other clips'."""
+Control = Literal["twins", "others"]  # whose captions those of a clip are held against: its twin's, or other clips'
 
 Verdict = Literal["sees", "hardly", "blind", "turned", "open", "few", "none"]
 """Whether a ranking sees order: it does; it does, by less than the margin; it does not; it prefers the wrong order; it
@@ -158,11 +149,6 @@ class OrderPairs:
         """Number (Q,) of the cluster that each caption is resampled with."""
         return self.cluster[self.pair]
 
-    @property
-    def by_both(self) -> bool:
-        """Whether there are captions of both orders."""
-        return not self.tells_clip.all()
-
     def bands(self, band_bytes: int) -> Iterator[tuple[slice, NDArray[Any], NDArray[Any]]]:
         """Yield, band by band, a slice of the captions and their scores with all clips (b, V) and all twins (b, T)."""
         width = len(self.clips.scores.video_ids) + len(self.twins.scores.video_ids)
@@ -204,7 +190,7 @@ def order_pairs(
     chosen, both_score = not corpus.captions.height, set(clips.caption_ids).intersection(twins.caption_ids)
     if chosen:
         captions = [one for one in clips.caption_ids if one in both_score]
-        told = _favoured(clips, twins, twin_of, captions, settings)
+        told = _favoured(clips, twins, twin_of, captions, settings.band_bytes)
     else:  # captions may also describe twins that were scored under the id of their clip
         of = {clip: (clip, True) for clip in twin_of}
         of |= {known[clip]: (clip, False) for clip in twin_of if clip in known}
@@ -243,16 +229,12 @@ def order_pairs(
 
 
 def _favoured(
-    clips: CheckedScores,
-    twins: CheckedScores,
-    twin_of: Mapping[str, str],
-    captions: Sequence[str],
-    settings: AuditSettings,
+    clips: CheckedScores, twins: CheckedScores, twin_of: Mapping[str, str], captions: Sequence[str], band_bytes: int
 ) -> list[_Told]:
     """Captions with the clip that each scores highest in both orders together."""
     names, told = [*twin_of], list[_Told]()
     one, other = Version.of(clips, captions, names), Version.of(twins, captions, [*twin_of.values()])
-    for held in slices(len(captions), min(settings.band_bytes, CACHED_BYTES) // (2 * SCORE_BYTES * len(names))):
+    for held in slices(len(captions), min(band_bytes, CACHED_BYTES) // (2 * SCORE_BYTES * len(names))):
         best = (one.block(held).astype(np.float64) + other.block(held)).argmax(axis=1)
         told += [(caption, names[at], True) for caption, at in zip(captions[held], best.tolist(), strict=True)]
     return told
@@ -463,7 +445,8 @@ def measure_order(
     pairs = order_pairs(scores, corpus, as_edited(edited, corpus), settings)
     own, cluster = own_scores(pairs, settings.band_bytes), pairs.cluster
     sides = replace(settings, confidence=max(2 * settings.confidence - 1, _LEAST)) if settings.resamples else settings
-    if pairs.by_both:
+    by_both = not pairs.tells_clip.all()
+    if by_both:
         further, shares = within_pairs(pairs, own)
         preferred, bound = (share_interval(further, cluster, one) for one in (settings, sides))
         p_value = sign_test(*groups_won(further / 100, cluster))
@@ -477,7 +460,7 @@ def measure_order(
     known = [name for name in CHANCES if name in shares and not np.isnan(shares[name]).all()]
     return OrderMeasures(
         pairs,
-        "twins" if pairs.by_both else "others",
+        "twins" if by_both else "others",
         further,
         preferred,
         bound,
@@ -501,13 +484,12 @@ def _beyond_interval(further: Column, lent: Column, cluster: Indices, settings: 
 
 
 def _recalls(pairs: OrderPairs, own: OwnScores, settings: AuditSettings) -> dict[tuple[str, str], dict[str, Interval]]:
-    """R@k of captions by whose they are and in which gallery."""
     of_clips, both = pairs.tells_clip, "clips and twins"
     asked = {
         ("captions of clips", f"{len(pairs.clips.columns):,} clips"): (own.alone, of_clips),
         ("captions of clips", both): (own.together, of_clips),
     }
-    if pairs.by_both:
+    if not of_clips.all():
         asked["captions of twins", both] = own.together, ~of_clips
         asked["all captions", both] = own.together, np.ones_like(of_clips)
     return {
@@ -520,26 +502,17 @@ def _recalls(pairs: OrderPairs, own: OwnScores, settings: AuditSettings) -> dict
 
 
 class _ActionKinds(NamedTuple):
-    """Effects of kinds of action by their name, with the number of pairs, the most frequent first.
-
-    `rarer` is the number of kinds that are not listed, `told_by` what says which kind a pair is of: a tagger, or a
-    column; empty where nothing does. The interval of an effect is of its kind alone.
-    """
-
+    # effects by name with the number of pairs, the most frequent first; the interval of an effect is of its kind alone
     found: Mapping[str, tuple[int, Effect]] = {}
-    rarer: int = 0
-    told_by: str = ""
+    rarer: int = 0  # number of kinds that are not listed
+    told_by: str = ""  # what says which kind a pair is of: a tagger, or a column; empty where nothing does
     notices: tuple[str, ...] = ()
 
 
 def _action_kinds(
     measured: OrderMeasures, scores: ScoreBlocks, corpus: Corpus, settings: AuditSettings, column: str | None
 ) -> _ActionKinds:
-    """Measure order by kind of action: by the verbs of the captions of clips, or by a column.
-
-    The column is one of clips or captions; `verb_classes` and `noun_classes`, which hold several numbers each, are
-    known too.
-    """
+    """Measure order by the verbs of the captions of clips, or by a column, also one that holds several numbers each."""
     pairs, kinds = measured.pairs, dict[str, list[str]]()
     if column in ("verb_classes", "noun_classes"):
         word = column.removesuffix("_classes")
@@ -674,7 +647,6 @@ def _figures(measured: OrderMeasures, kinds: _ActionKinds) -> Iterator[AuditFigu
 
 
 def _notices(measured: OrderMeasures) -> Iterator[str]:
-    """What was left out, what stands for captions of twins, and how twins are liked."""
     yield from measured.pairs.notices
     if not measured.same and measured.pairs.chosen:
         yield (
@@ -698,7 +670,6 @@ def _notices(measured: OrderMeasures) -> Iterator[str]:
 
 
 def _sentence(measured: OrderMeasures, confidence: float) -> str:
-    """The verdict, with a warning first where there are too few pairs."""
     found, recalls = measured.verdict, ""
     if measured.recalls:
         alone, together = [one["R@1"].value for one in measured.recalls.values()][:2]

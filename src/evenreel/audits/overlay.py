@@ -57,13 +57,10 @@ LENDERS: dict[WordChannel, str] = {"written": OVERLAY_OF, "spoken": VOICEOVER_OF
 """Column of the clips that names the clip whose words each carries, by where these are."""
 
 Unit = Literal["sd", "places"]
-UNITS: dict[Unit, str] = {"sd": "SD", "places": "places"}
-"""What the effect may be in, as a table's head has it."""
+UNITS: dict[Unit, str] = {"sd": "SD", "places": "places"}  # what the effect may be in, as a table's head has it
 
 
 class _Words(NamedTuple):
-    """Words of the audit for one way in which clips carry misleading words."""
-
     title: str
     rises: str
     falls: str
@@ -207,7 +204,8 @@ def measure_overlay(
     unknown: dict[str, int] = {}
     for whose, some, groups in ((OWN, of_own, own.perturbed.drawn_with), (WRONG, standings, distractors)):
         columns = _columns(some, _WORSE[whose])
-        shifts |= {(whose, edit): shift for edit, shift in _shifts(columns, groups, settings).items()}
+        for edit, one in columns.items():
+            shifts[whose, edit] = _shift(one, columns.get(CONTROL) if edit != CONTROL else None, groups, settings)
         unknown[whose] = int(np.isnan([one.distance for one in some.values()]).any(axis=0).sum())
     unit: Unit = "places" if unknown[WRONG] else "sd"
     edit = own.main[0]
@@ -218,10 +216,8 @@ def measure_overlay(
     effect = clip_effect(
         f"rise of a wrong clip by {channel} words{beyond} ({edit}), {UNITS[unit]}", figure, column, distractors
     )
-    first = {edit: float(_standing_columns(one)["first"].mean()) for edit, one in standings.items()}
-    return OverlayMeasures(
-        own, pairs, first, shifts, unknown, unit, effect, len(np.unique(distractors)), channel
-    )  # fmt: skip
+    first = {edit: float((100 * one.hits.chance(1)).mean()) for edit, one in standings.items()}
+    return OverlayMeasures(own, pairs, first, shifts, unknown, unit, effect, len(np.unique(distractors)), channel)
 
 
 def _channel(corpus: Corpus) -> WordChannel:
@@ -275,24 +271,18 @@ def _columns(standings: Mapping[str, Standings], worse: float) -> dict[str, dict
     }
 
 
-def _shifts(
-    columns: Mapping[str, Mapping[str, Column]], groups: Indices, settings: AuditSettings
-) -> dict[str, OverlayShift]:
-    """Means of changes and of what is beyond the control, by edit."""
+def _shift(
+    columns: Mapping[str, Column], control: Mapping[str, Column] | None, groups: Indices, settings: AuditSettings
+) -> OverlayShift:
+    """Means of the changes under an edit, and of what is beyond the control."""
 
     def mean(unit: str, values: Column) -> Interval:
         return (hits_interval if unit == "first" else mean_interval)(values, groups, settings)
 
-    shifts = {}
-    for edit, one in columns.items():
-        control = columns.get(CONTROL) if edit != CONTROL else None
-        beyond = {
-            unit: mean(unit, np.full(len(groups), np.nan) if control is None else values - control[unit])
-            for unit, values in one.items()
-        }
-        sd, places, first = (mean(unit, values) for unit, values in one.items())
-        shifts[edit] = OverlayShift(sd, places, first, beyond)
-    return shifts
+    unknown = np.full(len(groups), np.nan)
+    beyond = {unit: unknown if control is None else values - control[unit] for unit, values in columns.items()}
+    sd, places, first = (mean(unit, values) for unit, values in columns.items())
+    return OverlayShift(sd, places, first, {unit: mean(unit, values) for unit, values in beyond.items()})
 
 
 def _shift_table(measured: OverlayMeasures, whose: str, title: str, does: str) -> AuditTable:
@@ -317,7 +307,6 @@ def _shift_table(measured: OverlayMeasures, whose: str, title: str, does: str) -
 
 
 def _first_table(measured: OverlayMeasures) -> AuditTable:
-    """How often the wrong clip is first, as it is and under each edit."""
     rows: list[Named] = [{"edit": "none", "first, %": measured.first[AS_IS]}]
     for edit in measured.pairs.edits:
         shift = measured.shifts[WRONG, edit]
@@ -357,7 +346,6 @@ def _notices(measured: OverlayMeasures) -> Iterator[str]:
 
 
 def _sentence(measured: OverlayMeasures, confidence: float) -> str:
-    """The effect, how often the wrong clip is first, and what becomes of captions' own clips."""
     effect, edit, carries = measured.effect, measured.own.main[0], _WORDS[measured.channel].carries
     few = "" if effect.enough else f"Too few clips to conclude: {measured.clips:,}. "
     words = f"misleading {measured.channel} words"

@@ -31,9 +31,7 @@ from evenreel.types import CAMERA, Corpus, VideoFeatures
 if TYPE_CHECKING:
     from evenreel.features.facts import ClipFacts
 
-PAPER_RULE = "10 midpoints"
-"""Ten frames evenly over each clip, as the paper takes them (section 2.3)."""
-
+PAPER_RULE = "10 midpoints"  # ten frames evenly over each clip, as the paper takes them (section 2.3)
 _BAND_BYTES = 64 * 2**20
 _MANY_NAMES = 3
 _FEWEST_BINS, _MOST_BINS = 5, 40
@@ -41,48 +39,29 @@ _FEWEST_BINS, _MOST_BINS = 5, 40
 
 @dataclass(frozen=True)
 class GroupOverview:
-    """Counts and forms of the clips of one group in one split.
+    """Counts and forms of the clips of one group in one split."""
 
-    Attributes:
-        group: generator and its setting; `camera` for real clips.
-        split: split of the corpus.
-        clips: number of clips, including those whose video cannot be read.
-        fps, duration_s: range of frame rates and of durations in seconds, over clips with known headers; None without
-            any.
-        sizes, codecs: number of clips by width x height and by codec, the most frequent first.
-        similarity: mean cosine to the real counterparts; None for real clips and where it was not measured.
-        pairs: number of pairs that `similarity` is over.
-    """
-
-    group: str
+    group: str  # generator and its setting; `camera` for real clips
     split: str
-    clips: int
-    fps: ValueRange | None
+    clips: int  # number of clips, including those whose video cannot be read
+    fps: ValueRange | None  # over clips with known headers; None without any
     duration_s: ValueRange | None
-    sizes: Mapping[str, int]
-    codecs: Mapping[str, int]
-    similarity: Interval | None = None
-    pairs: int = 0
+    sizes: Mapping[str, int]  # number of clips by width x height, the most frequent first
+    codecs: Mapping[str, int]  # likewise by codec
+    similarity: Interval | None = None  # mean cosine to the real counterparts; None for real clips and if not measured
+    pairs: int = 0  # number of pairs that `similarity` is over
 
 
 @dataclass(frozen=True)
 class Overview:
-    """Clips of a corpus by group and split, their forms, and the similarity of mirrors.
+    """Clips of a corpus by group and split, their forms, and the similarity of mirrors."""
 
-    Attributes:
-        groups: counts and forms of real clips first, then of each generated group, by split in the order of the clips.
-        similarity: mean cosine of each group to the real counterparts, over all splits.
-        consistency: how much larger the mean similarity of a group is in one split than in another, by group, then by
-            the two splits; the paper's .7332 - .7304.
-        pairs: table of `clip_id, generated_id, group, split, similarity`, the last NaN where it was not measured.
-        confidence: confidence of the intervals.
-        notices: sentences on the data that the reader must know.
-    """
-
-    groups: tuple[GroupOverview, ...]
-    similarity: Mapping[str, Interval]
+    groups: tuple[GroupOverview, ...]  # real clips first, then each generated group, by split in the clips' order
+    similarity: Mapping[str, Interval]  # mean cosine of each group to the real counterparts, over all splits
+    # how much larger the mean similarity of a group is in one split than in another, by group, then by the two splits;
+    # the paper's .7332 - .7304
     consistency: Mapping[str, Mapping[str, Interval]]
-    pairs: pl.DataFrame
+    pairs: pl.DataFrame  # `clip_id, generated_id, group, split, similarity`, the last NaN where it was not measured
     confidence: float = 0.95
     notices: tuple[str, ...] = ()
 
@@ -135,13 +114,8 @@ def overview(
 ) -> Overview:
     """Compute the overview of a corpus: counts, forms and similarities of each group in each split.
 
-    Args:
-        corpus: real clips, and any generated clips.
-        facts: header values of its clips.
-        cosines: similarity of each pair of `evenreel.corpus.counterparts.counterparts(corpus)`; None where not
-            measured.
-        settings: settings of the intervals: number of samples of pairs, seed, confidence.
-        notices: notices on facts and cosines, which the overview's own follow.
+    `facts` are header values of its clips, `cosines` the similarity of each pair of `counterparts(corpus)`, None where
+    not measured; `notices` on these come before the overview's own.
     """
     settings = settings or AuditSettings()
     pairs = counterparts(corpus)
@@ -174,17 +148,8 @@ def _group(clips: pl.DataFrame, measured: pl.DataFrame, settings: AuditSettings)
     own = measured.filter((pl.col("group") == group) & (pl.col("split") == split))
     known = clips.drop_nulls("codec")
     sizes = known.select(size=pl.format("{} x {}", "width", "height"))["size"]
-    return GroupOverview(
-        group,
-        split,
-        clips.height,
-        _spread(clips["fps"]),
-        _spread(clips["duration_s"]),
-        _counts(sizes),
-        _counts(known["codec"]),
-        _mean(own, settings) if own.height else None,
-        own.height,
-    )
+    forms = _spread(clips["fps"]), _spread(clips["duration_s"]), _counts(sizes), _counts(known["codec"])
+    return GroupOverview(group, split, clips.height, *forms, _mean(own, settings) if own.height else None, own.height)
 
 
 def _spread(values: pl.Series) -> ValueRange | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenreel.config import check_named, check_settings
 from evenreel.evaluation.metrics import RESAMPLING
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from evenreel.audits.class_lengths import TailClasses
     from evenreel.corpus.folder import CorpusLike
     from evenreel.evaluation.scores import ScoresLike
-    from evenreel.types import ScoreBlocks
 
 
 @dataclass(frozen=True)
@@ -75,8 +74,7 @@ class AuditInputs:
             object.__setattr__(self, "train", as_corpus(self.train, "train"))
 
 
-NO_EDITS: Mapping[str, ScoreBlocks] = MappingProxyType({})
-EDITED = ("scores by the names of their edits", "scores")
-"""What `edited` is, and one of them, for messages."""
+NO_EDITS: Mapping[str, Any] = MappingProxyType({})  # no scores, or no texts, of edits
+EDITED = ("scores by the names of their edits", "scores")  # what `edited` is, and one of them, for messages
 TEXTS = ("edited_texts", "corpora of the edited captions by the names of their edits", "corpus")
 """The name of that argument, what it is, and one of them, for messages."""

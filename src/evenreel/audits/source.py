@@ -1,8 +1,4 @@
-"""Audit of source bias (Generative Ghost): does a ranking favour real or generated clips of the same meaning?
-
-Read from top to bottom: the audit and what it says; pairs of real clips and their mirrors (the paper's section 2.4);
-clips without pairs, which the paper does not have.
-"""
+"""Audit of source bias (Generative Ghost): does a ranking favour real or generated clips of the same meaning?"""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import isnan
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +17,7 @@ from evenreel.audits.exchange import (
     DELTA_METRICS,
     LOCATION_METRICS,
     MIX_R,
+    Block,
     ClipProperty,
     Drawn,
     Figures,
@@ -76,17 +73,11 @@ from evenreel.types import CAMERA, Corpus, ScoreBlocks, Shown
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-Block = NDArray[Any]
 LocationMode = Literal["expected", "random"]
 
 EVERY_GROUP = "all generated"
-
-FIRST_PLACES = (1, 5, 10, 20)
-"""Depths of which the share of generated clips is told."""
-
-NEUTRAL = 50.0
-"""Percent of meetings that real clips win where there is no preference."""
-
+FIRST_PLACES = (1, 5, 10, 20)  # depths of which the share of generated clips is told
+NEUTRAL = 50.0  # percent of meetings that real clips win where there is no preference
 _WORDS = (*map(str, DELTA_METRICS), MIX_R)
 _GALLERIES = {
     "real": "real, alone",
@@ -96,8 +87,7 @@ _GALLERIES = {
 }
 """Who is looked for, and in which gallery: n clips of its own kind, or all 2n; and how a table says so."""
 
-_FURTHEST = {"relative": 200.0, "location": 200.0, "normalized": 400.0}
-"""How far from 0 a delta can be."""
+_FURTHEST = {"relative": 200.0, "location": 200.0, "normalized": 400.0}  # how far from 0 a delta can be
 
 
 def audit_source(
@@ -130,12 +120,8 @@ def audit_source(
     measured = [measure_source(scores, corpus, group, settings, location=location) for group in groups]
     whole = unpaired.preferences[EVERY_GROUP]
     main = max(measured, key=lambda one: one.pairs) if measured else None
-    method = [*paragraphs("source", "Preference without pairs", "Exposure")]
-    if main:
-        method = [
-            *paragraphs("source", "Pairs", "Deltas", "Win rate", "From video to text", "Intervals of pairs"),
-            *method,
-        ]
+    of_pairs = paragraphs("source", "Pairs", "Deltas", "Win rate", "From video to text", "Intervals of pairs")
+    method = [*(of_pairs if main else ()), *paragraphs("source", "Preference without pairs", "Exposure")]
     what = "which clips are real is permuted, within pairs where there are any"
     method += [paragraph("shared", "Permuted clips", what=what)]
     method += paragraphs("source", "Interval of the exposure", "Equal scores")
@@ -175,7 +161,6 @@ def _without_scores(corpus: Corpus, measured: Sequence[str]) -> Iterator[str]:
 
 
 def _paired_sentence(measured: SourceMeasures, confidence: float) -> str:
-    """Say the effect in pairs and the win rate, after a warning where pairs are too few."""
     effect, few = measured.effect, ""
     if not effect.enough and measured.asked_for < measured.pairs:
         few = f"Too few clips to conclude: {measured.asked_for:,} of {measured.pairs:,} pairs have a caption. "
@@ -224,7 +209,6 @@ def _few(real: int, generated: int, drawn: int) -> str:
 
 
 def _direction(effect: Effect) -> str:
-    """Word who is favoured, as far as that is significant."""
     side = "real" if effect.value > effect.neutral else "generated"
     return by_certainty(
         effect,
@@ -247,6 +231,9 @@ def _delta_rows(head: str, name: str, deltas: Mapping[str, Interval], first: Nam
         yield {**first, head: f"{name}, high", **{word: deltas[word].high for word in _WORDS}}
 
 
+_NEUTRAL_NOTE = "50 % is no preference; less favours generated clips."
+
+
 def _paired_tables(measured: Sequence[SourceMeasures]) -> Iterator[AuditTable]:
     """A table in the paper's form (tables 2 and 3) for each group, then win rates, then video to text."""
     if not measured:
@@ -265,8 +252,7 @@ def _paired_tables(measured: Sequence[SourceMeasures]) -> Iterator[AuditTable]:
             ("any caption with any (AUC)", one.captions, one.auc),
         ):
             rows.append({"group": one.group, "compared": compared, "captions": captions, "real above, %": rate})
-    neutral = "50 % is no preference; less favours generated clips."
-    yield AuditTable.of("How often the real clip stands above its mirror", rows, neutral)
+    yield AuditTable.of("How often the real clip stands above its mirror", rows, _NEUTRAL_NOTE)
     signs: list[Named] = [
         {
             "group": one.group, "pairs won by the real clip": one.clips_won, "by its mirror": one.clips_lost,
@@ -288,25 +274,16 @@ def _paired_tables(measured: Sequence[SourceMeasures]) -> Iterator[AuditTable]:
 
 
 def _unpaired_tables(unpaired: Unpaired) -> Iterator[AuditTable]:
-    exposure = unpaired.exposure
-    yield AuditTable.of(
-        "Real against generated clips, neither known to answer the caption",
-        (
-            {
-                "group": group, "real": one.real, "generated": one.generated, "captions": one.captions,
-                "real above, %": one.share,
-            }
-            for group, one in unpaired.preferences.items()
-        ),
-        "50 % is no preference; less favours generated clips.",
-    )  # fmt: skip
-    shown: list[Named] = [
-        {
-            "first clips": depth, "generated, %": share, "in the gallery, %": exposure.gallery,
-            "ratio": share.value / exposure.gallery,
-        }
-        for depth, share in exposure.shown.items()
-    ]  # fmt: skip
+    rows: list[Named] = []
+    for group, one in unpaired.preferences.items():
+        counts = {"real": one.real, "generated": one.generated, "captions": one.captions}
+        rows.append({"group": group, **counts, "real above, %": one.share})
+    title = "Real against generated clips, neither known to answer the caption"
+    yield AuditTable.of(title, rows, _NEUTRAL_NOTE)
+    exposure, shown = unpaired.exposure, list[Named]()
+    for depth, share in exposure.shown.items():
+        there = {"in the gallery, %": exposure.gallery, "ratio": share.value / exposure.gallery}
+        shown.append({"first clips": depth, "generated, %": share, **there})
     note = (
         f"Means over {exposure.captions:,} captions. Without a preference the ratio is 1 if generated clips answer as "
         "large a share of the captions as they are of the gallery."
@@ -348,8 +325,6 @@ def _unpaired_figures(unpaired: Unpaired) -> Iterator[AuditFigure]:
 
 def rank_gaps(gaps: NDArray[np.float64]) -> go.Figure:
     """Draw which clip of a pair is ranked first in the mixed gallery, and by how many places: (Q,) gaps of ranks."""
-    import plotly.graph_objects as go
-
     labels, generated, real = gap_shares(gaps)
     equal = 100 * float((gaps == 0).mean())
     sides = (
@@ -357,6 +332,8 @@ def rank_gaps(gaps: NDArray[np.float64]) -> go.Figure:
         ("alike", COLOURS[-1], [0], [equal], ["0"]),
         ("real clip first", COLOURS[0], [*range(1, len(labels) + 1)], real, labels),
     )
+    import plotly.graph_objects as go
+
     figure = go.Figure(layout=axes("places between the two clips of a pair", "share of captions, %"))
     for name, colour, places, shares, words in sides:
         figure.add_bar(
@@ -570,9 +547,7 @@ def _deltas(
 
 def _relative(real: Drawn, generated: Drawn) -> Drawn:
     """The Relative delta of each metric, and their MixR."""
-    deltas = {
-        str(metric): relative_delta(metric, real[str(metric)], generated[str(metric)]) for metric in DELTA_METRICS
-    }
+    deltas = {str(one): relative_delta(one, real[str(one)], generated[str(one)]) for one in DELTA_METRICS}
     return deltas | {MIX_R: mix_r(deltas)}
 
 
@@ -581,24 +556,18 @@ def _delta_intervals(drawn: Drawn, settings: AuditSettings, most: float) -> dict
 
 
 def _figures(columns: PerQuery, groups: Indices, settings: AuditSettings, gallery: int) -> dict[str, Interval]:
-    wanted = EvaluationSettings(
-        DELTA_METRICS, resamples=settings.resamples, seed=settings.seed, confidence=settings.confidence
-    )
-    return figure_intervals(columns, groups, wanted, gallery)
+    how = {name: getattr(settings, name) for name in ("resamples", "seed", "confidence")}
+    return figure_intervals(columns, groups, EvaluationSettings(DELTA_METRICS, **how), gallery)
 
 
 class CaptionRanks(NamedTuple):
-    """Ranks, in each gallery, of the real clip and of the mirror that answer each of Q captions.
+    """Ranks, in each gallery, of the real clip and of the mirror that answer each of Q captions."""
 
-    Attributes:
-        hits: first hits by row of `_GALLERIES`, one a caption, of the one clip that counts as relevant; in the mixed
-            gallery its counterpart does not.
-        real, generated: (Q,) scores of the real clip and of its mirror.
-    """
-
+    # first hits by row of `_GALLERIES`, one a caption, of the one clip that counts as relevant; in the mixed gallery
+    # its counterpart does not
     hits: dict[str, Hits]
-    real: Block
-    generated: Block
+    real: Block  # (Q,) scores of the real clip
+    generated: Block  # (Q,) scores of its mirror
 
     @property
     def wins(self) -> NDArray[np.float64]:
@@ -608,8 +577,7 @@ class CaptionRanks(NamedTuple):
 
 def rank_captions(paired: PairedScores, band_bytes: int) -> CaptionRanks:
     """Compute the ranks of the real clip and its mirror for each caption, in every gallery; no table Q x V is made."""
-    own: list[tuple[Block, Block]] = []
-    counts: list[list[Indices]] = []
+    own, counts = list[tuple[Block, Block]](), list[list[Indices]]()
     for held, real, generated in paired.bands(band_bytes):
         each = np.arange(len(real)), paired.pair[held]
         score, mirror = real[each], generated[each]
@@ -669,40 +637,22 @@ def _hits(above: Indices, others: Indices, relevant: Indices, scores: Block) -> 
 
 @dataclass(frozen=True, eq=False)
 class SourceGallery:
-    """Scores, clips and captions of a gallery of V real and generated clips.
+    """Scores, clips and captions of a gallery of V real and generated clips."""
 
-    Attributes:
-        scores: scores of Q captions.
-        columns: (V,) columns of the corpus's clips in the scores.
-        real: (V,) True for real clips.
-        generated: (V,) True for clips of a group, by the group's name, `EVERY_GROUP` first.
-        clip_scene: (V,) number of the scene that each clip shows, from 0.
-        caption_scene: (Q,) number of the scene that answers each caption; one that no clip shows where it is not in the
-            corpus.
-        clip_drawn, caption_drawn: (V,) and (Q,) clusters to be resampled together: those of one scene, or of one video.
-        order: (V,) indices of the clips in the order of their ids.
-        notices: sentences on what was left out.
-    """
-
-    scores: CheckedScores
-    columns: NDArray[np.int64]
-    real: Flags
-    generated: dict[str, Flags]
-    clip_scene: NDArray[np.int64]
-    caption_scene: NDArray[np.int64]
-    clip_drawn: NDArray[np.int64]
-    caption_drawn: NDArray[np.int64]
-    order: NDArray[np.int64]
-    notices: tuple[str, ...]
+    scores: CheckedScores  # of Q captions
+    columns: NDArray[np.int64]  # (V,) columns of the corpus's clips in the scores
+    real: Flags  # (V,) True for real clips
+    generated: dict[str, Flags]  # (V,) True for clips of a group, by the group's name, `EVERY_GROUP` first
+    clip_scene: NDArray[np.int64]  # (V,) number of the scene that each clip shows, from 0
+    caption_scene: NDArray[np.int64]  # (Q,) of the scene that answers each caption; one that no clip shows if unknown
+    clip_drawn: NDArray[np.int64]  # (V,) clusters to be resampled together: those of one scene, or of one video
+    caption_drawn: NDArray[np.int64]  # (Q,) likewise
+    order: NDArray[np.int64]  # (V,) indices of the clips in the order of their ids
+    notices: tuple[str, ...]  # sentences on what was left out
 
     @classmethod
     def of(cls, scores: ScoreBlocks, corpus: Corpus, cluster: str = AUTO) -> SourceGallery:
-        """Select the real and generated clips, and the captions, of a corpus that the scores have.
-
-        Raises:
-            CorpusError: the scores hold no real or no generated clip of the corpus.
-            ScoresError: the scores are no table of captions and videos.
-        """
+        """Select the real and generated clips, and the captions, of a corpus that the scores have."""
         checked, scenes, group_of = CheckedScores(scores), scenes_of(corpus), groups_of(corpus)
         columns = [place for place, clip in enumerate(checked.video_ids) if clip in scenes]
         groups = [group_of.get(checked.video_ids[place]) for place in columns]
@@ -722,42 +672,26 @@ class SourceGallery:
         clip_scene, caption_scene = (
             np.array([number.setdefault(one, len(number)) for one in side], dtype=np.int64) for side in (shows, asks)
         )
-        named = [
-            name if kind == "clip" else f"{kind}\n{name}" for kind, name in (*shows, *asks)
-        ]  # no clip has a line end
+        named = [name if kind == "clip" else f"{kind}\n{name}" for kind, name in (*shows, *asks)]  # ids have one line
         clip_drawn, caption_drawn = np.split(clusters_of(corpus, cluster).of(named), [len(shows)])
         order = np.argsort(np.array([checked.video_ids[place] for place in columns]), kind="stable")
         strangers = len(checked.video_ids) - len(columns)
         notices = (f"Clips in the scores that are not in the corpus: {strangers:,} left out.",) if strangers else ()
-        generated = {EVERY_GROUP: ~real} | of_one
         return cls(
-            checked, np.array(columns), real, generated, clip_scene, caption_scene, clip_drawn, caption_drawn, order,
-            notices,
+            checked, np.array(columns), real, {EVERY_GROUP: ~real} | of_one, clip_scene, caption_scene, clip_drawn,
+            caption_drawn, order, notices,
         )  # fmt: skip
-
-    def relevant(self, rows: slice) -> Flags:
-        """Mark which clips answer which of some captions, (b, V)."""
-        return np.asarray(self.caption_scene[rows, None] == self.clip_scene)
 
 
 class Preference(NamedTuple):
-    """Rate at which real clips are ranked above generated ones where neither answers the caption.
+    """Rate at which real clips are ranked above generated ones where neither answers the caption."""
 
-    Attributes:
-        real, generated: number of clips of each kind.
-        captions: number of captions for which both kinds have a clip that is not relevant.
-        drawn: number of independent clips of the rarer kind: those of one video count once.
-        share: share of comparisons that the real clip wins, in percent; 50 is neutral. NaN where there is no such
-            caption.
-        p_value: two-sided p value of a share of 50; None where there is no interval.
-    """
-
-    real: int
+    real: int  # number of clips of each kind
     generated: int
-    captions: int
-    drawn: int
-    share: Interval
-    p_value: float | None
+    captions: int  # number of captions for which both kinds have a clip that is not relevant
+    drawn: int  # number of independent clips of the rarer kind: those of one video count once
+    share: Interval  # of comparisons that the real clip wins, in percent; 50 is neutral, NaN without such a caption
+    p_value: float | None  # two-sided, of a share of 50; None where there is no interval
 
     @property
     def effect(self) -> Effect:
@@ -768,16 +702,11 @@ class Preference(NamedTuple):
 
 
 class Exposure(NamedTuple):
-    """Share of generated clips among the first clips of rankings.
+    """Share of generated clips among the first clips of rankings."""
 
-    Attributes:
-        gallery: percentage of the gallery's clips that are generated.
-        shown: percentage of the first k clips that are generated, mean over captions, by k; equal scores count with
-            their mean over all orders, and clips that score minus infinity are left out.
-        captions: number of captions.
-    """
-
-    gallery: float
+    gallery: float  # percentage of the gallery's clips that are generated
+    # percentage of the first k clips that are generated, mean over captions, by k; equal scores count with their mean
+    # over all orders, and clips that score minus infinity are left out
     shown: dict[int, Interval]
     captions: int
 
@@ -794,16 +723,7 @@ def measure_unpaired(scores: ScoresLike, corpus: CorpusLike, settings: AuditSett
     """Measure source bias in a gallery with real and generated clips, for captions inside or outside the corpus.
 
     Clips that answer a caption are left out of its comparisons: its own clip, the mirrors of that, and the real clip of
-    a mirror. A caption outside the corpus has none.
-
-    Args:
-        scores: scores of captions and clips; clips that the corpus does not have are left out with a notice.
-        corpus: corpus with the source of clips.
-        settings: confidence, and how much is read at once.
-
-    Raises:
-        CorpusError: the scores hold no real or no generated clip of the corpus.
-        ScoresError: a score is NaN, or the scores are no table of captions and videos.
+    a mirror. A caption outside the corpus has none. Arguments and errors are those of `audit_source`.
     """
     scores, corpus, settings = as_inputs(scores, corpus, settings)
     gallery = SourceGallery.of(scores, corpus, settings.cluster)
@@ -818,12 +738,8 @@ def measure_unpaired(scores: ScoresLike, corpus: CorpusLike, settings: AuditSett
             tally.add_first(rows, ordered, depth)
         for name, tally in wins.items():
             tally.add_wins(rows, ordered, gallery.generated[name])
-    generated = 100 * float(gallery.generated[EVERY_GROUP].mean())
-    shown = {
-        depth: inverted_share(tally.samples(generated), settings, generated)
-        for depth, tally in exposed.items()
-        if tally.asked
-    }
+    generated, some = 100 * float(gallery.generated[EVERY_GROUP].mean()), [*exposed.items()]
+    shown = {depth: inverted_share(one.samples(generated), settings, generated) for depth, one in some if one.asked}
     preferences = {name: _preference(tally, gallery.generated[name]) for name, tally in wins.items()}
     return Unpaired(preferences, Exposure(generated, shown, len(gallery.caption_scene)), gallery.notices)
 
@@ -850,7 +766,7 @@ class _Tally:
         With ranks among the m real and n generated ones that meet, the share that real ones win is 1/2 more than the
         sum over real clips of (rank - (m + n + 1) / 2) / (m n).
         """
-        answers = self.gallery.relevant(rows)
+        answers = self.gallery.caption_scene[rows, None] == self.gallery.clip_scene
         real, generated = self.gallery.real & ~answers, made & ~answers
         meetings = real.sum(axis=1) * generated.sum(axis=1)
         meeting = ordered.placed((real | generated) & (meetings > 0)[:, None])
@@ -872,7 +788,6 @@ class _Tally:
 
     @property
     def asked(self) -> int:
-        """Number of captions that have a figure."""
         return int((~np.isnan(self._own[:, 0])).sum())
 
     def samples(self, neutral: float, base: float = 0.0) -> Figures:

@@ -13,14 +13,7 @@ from typing import Any
 import polars as pl
 
 from evenreel.errors import UsageError
-from evenreel.evaluation.comparison import (
-    Comparison,
-    Difference,
-    FigureColumn,
-    SideBySide,
-    in_order_of,
-    side_by_side,
-)
+from evenreel.evaluation.comparison import Comparison, Difference, FigureColumn, SideBySide, in_order_of, side_by_side
 from evenreel.evaluation.intervals import Interval
 from evenreel.evaluation.measure import ColumnFigures, DirectionResult, Evaluation
 from evenreel.evaluation.metrics import Direction, EvaluationSettings, Metric, parse_metric
@@ -162,12 +155,7 @@ def _cells(metric: Metric, *figures: Interval | None) -> list[str]:
 
 
 def difference_cells(row: Difference) -> list[str]:
-    """Format a comparison as ten cells of a table.
-
-    Returns:
-        Metric, system, difference, its interval, p by randomisation, by Holm and by Wilcoxon, and the numbers of
-        queries won, tied and lost.
-    """
+    """Format a comparison as cells: metric, system, difference, interval, three p values, queries won, tied, lost."""
     metric = parse_metric(row.metric)
     return [
         *(row.metric, row.system, signed(row.difference.value, metric), interval(row.difference, metric)),
@@ -332,18 +320,10 @@ _TASK = {"t2v": "text-to-video retrieval", "v2t": "video-to-text retrieval"}
 
 @dataclass(frozen=True)
 class HubDataset:
-    """Dataset on the hub that figures are of.
+    """Dataset on the hub that figures are of."""
 
-    Attributes:
-        id: id of the dataset, `owner/name`.
-        split: split that was measured; empty for the whole of it.
-
-    Raises:
-        UsageError: the id has another form.
-    """
-
-    id: str
-    split: str = ""
+    id: str  # `owner/name`
+    split: str = ""  # that was measured; empty for the whole of it
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):

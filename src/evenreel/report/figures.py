@@ -31,8 +31,7 @@ EDGES = (1, 2, 3, 6, 11, 21, 51, 101, 201, 501, 1001, 2001, 5001, 10_001, 100_00
 
 _CURVE_POINTS = 200
 _HOVER_WORDS = 240
-_ACROSS, _UPWARDS = 40, 28
-"""Letters of an axis title that a phone has room for in one line."""
+_ACROSS, _UPWARDS = 40, 28  # letters of an axis title that a phone has room for in one line
 _PANEL_PX, _PANEL_TITLE_PX = 270, 30
 
 
@@ -84,15 +83,13 @@ def bin_names(edges: Sequence[int]) -> list[str]:
 
 def query_scatter(results: Mapping[str, DirectionResult], labels: Sequence[str], seed: int) -> tuple[go.Figure, int]:
     """Draw each query's rank in two systems, on logarithmic axes, with its words; and count the queries drawn."""
-    import plotly.graph_objects as go
-
     first, second = results.values()
     x, y = first.first_rank, second.first_rank
     rows = np.flatnonzero(~np.isnan(x) & ~np.isnan(y))
     if len(rows) > MOST_POINTS:
         rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_POINTS, replace=False))
     names = [plain(name) for name in results]
-    figure = go.Figure(layout=axes(f"rank in {names[0]}", f"rank in {names[1]}", log_x=True))
+    figure = empty(axes(f"rank in {names[0]}", f"rank in {names[1]}", log_x=True))
     figure.update_yaxes(type="log", dtick=1)
     furthest = float(max(first.gallery_size, 2))
     figure.add_scatter(
@@ -174,6 +171,13 @@ def axes(x: str, y: str, *, log_x: bool = False) -> go.Layout:
     )
 
 
+def empty(layout: go.Layout) -> go.Figure:
+    """Return a figure in which nothing is drawn yet."""
+    import plotly.graph_objects as go
+
+    return go.Figure(layout=layout)
+
+
 def in_lines(title: str, width: int) -> str:
     """Break an escaped axis title into lines of at most `width` letters; its own line breaks are kept.
 
@@ -202,14 +206,15 @@ def panels(titles: Sequence[str], x: str, units: Sequence[str], columns: int = 3
         layout[f"xaxis{number}"] = first_x
         layout[f"yaxis{number}"] = {**first_y, "title": {**first_y["title"], "text": in_lines(unit, _UPWARDS)}}
     for number, title in enumerate(titles, start=1):
-        place = "" if number == 1 else str(number)
-        layout.annotations += (
-            go.layout.Annotation(
-                text=f"<b>{plain(title)}</b>", x=0, y=1, xanchor="left", yanchor="bottom", showarrow=False,
-                xref=f"x{place} domain", yref=f"y{place} domain",
-            ),
-        )  # fmt: skip
+        of = {f"{axis[0]}ref": f"{own} domain" for axis, own in panel_axes(number).items()}
+        words = {"text": f"<b>{plain(title)}</b>", "xanchor": "left", "yanchor": "bottom", "showarrow": False}
+        layout.annotations += (go.layout.Annotation(x=0, y=1, **words, **of),)
     return layout
+
+
+def panel_axes(number: int) -> dict[str, str]:
+    """Return the axes of the traces of a panel, counted from 1."""
+    return {f"{side}axis": side if number == 1 else f"{side}{number}" for side in "xy"}
 
 
 def faded(colour: str) -> str:
@@ -234,24 +239,16 @@ Line = Sequence[tuple[float, Interval]]
 
 @dataclass(frozen=True)
 class Panel:
-    """Panel of a line chart.
-
-    Attributes:
-        title: title of the panel.
-        unit: unit of its figures.
-        lines: a line of figures with intervals by the name of its series.
-    """
+    """Panel of a line chart."""
 
     title: str
-    unit: str
-    lines: Mapping[str, Line]
+    unit: str  # of its figures
+    lines: Mapping[str, Line]  # a line of figures with intervals by the name of its series
 
 
 def deltas_by_group(deltas: Mapping[str, Mapping[str, Interval]], unit: str) -> go.Figure:
     """Draw differences as bars with intervals: a cluster of bars for each group, one bar for each series."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure(layout=axes("", unit))
+    figure = empty(axes("", unit))
     figure.update_layout(barmode="group", bargap=0.25)
     for number, (series, by_group) in enumerate(deltas.items()):
         figure.add_bar(
@@ -267,10 +264,8 @@ def deltas_by_group(deltas: Mapping[str, Mapping[str, Interval]], unit: str) -> 
 
 def effect_intervals(effects: Mapping[str, Effect]) -> go.Figure:
     """Draw the same effect of several systems below each other, with intervals and the neutral value."""
-    import plotly.graph_objects as go
-
     first = next(iter(effects.values()))
-    figure = go.Figure(layout=axes(in_lines(plain(first.name), _BESIDE_WIDTH), ""))
+    figure = empty(axes(in_lines(plain(first.name), _BESIDE_WIDTH), ""))
     figure.add_vline(x=first.neutral, line={"dash": "dot", "color": COLOURS[-1]})
     figure.add_scatter(
         x=[_finite(one.value) for one in effects.values()], y=[name_label(name, _SYSTEM_WIDTH) for name in effects],
@@ -291,26 +286,21 @@ def share_sweep(parts: Sequence[Panel], share: str, columns: int = 3) -> go.Figu
 
 def sweep(parts: Sequence[Panel], across: str, columns: int = 3, unit: str = "") -> go.Figure:
     """Draw lines of figures over a number, with intervals as bands; a series has one colour in all panels."""
-    import plotly.graph_objects as go
-
     layout = panels([one.title for one in parts], plain(across), [plain(one.unit) for one in parts], columns)
-    figure = go.Figure(layout=layout)
+    figure = empty(layout)
     names = list(dict.fromkeys(name for part in parts for name in part.lines))
     shown: set[str] = set()
     for number, part in enumerate(parts, start=1):
-        at = {"xaxis": "x", "yaxis": "y"} if number == 1 else {"xaxis": f"x{number}", "yaxis": f"y{number}"}
         for name, line in part.lines.items():
             drawn = _line(name, line, names.index(name), name not in shown)
             drawn[-1].hovertemplate = f"at %{{x}}{unit}: %{{customdata}}"
-            figure.add_traces([one.update(at) for one in drawn])
+            figure.add_traces([one.update(panel_axes(number)) for one in drawn])
             shown.add(name)
     return figure
 
 
 def similarity_histogram(groups: Mapping[str, ArrayLike], unit: str = "cosine similarity", bins: int = 40) -> go.Figure:
     """Draw the distribution of similarities of pairs as a step line for each group, over the same bins."""
-    import plotly.graph_objects as go
-
     values = {name: np.asarray(one, dtype=np.float64).ravel() for name, one in groups.items()}
     together = np.concatenate([*values.values()]) if values else np.empty(0)
     if not len(together):
@@ -319,7 +309,7 @@ def similarity_histogram(groups: Mapping[str, ArrayLike], unit: str = "cosine si
         raise UsageError("A similarity is not a finite number; the histogram is of finite ones.")
     edges = np.histogram_bin_edges(together, bins)
     middles = (edges[:-1] + edges[1:]) / 2
-    figure = go.Figure(layout=axes(plain(unit), "share of the pairs, %"))
+    figure = empty(axes(plain(unit), "share of the pairs, %"))
     for number, (name, own) in enumerate(values.items()):
         colour = COLOURS[number % len(COLOURS)]
         figure.add_scatter(
@@ -333,14 +323,12 @@ def similarity_histogram(groups: Mapping[str, ArrayLike], unit: str = "cosine si
 
 def vector_map(points: NDArray[Any], groups: Sequence[str], names: Sequence[str], seed: int) -> tuple[go.Figure, int]:
     """Draw vectors as points in a plane, coloured by group, with names on hover; return the number drawn too."""
-    import plotly.graph_objects as go
-
     if not len(points) == len(groups) == len(names):
         raise UsageError(f"{len(points)} points have {len(groups)} groups and {len(names)} names; give one a point.")
     rows = list(range(len(points)))
     if len(rows) > MOST_POINTS:
         rows = np.sort(np.random.default_rng(seed).choice(len(points), MOST_POINTS, replace=False)).tolist()
-    figure = go.Figure(layout=axes("first direction (no unit)", "second direction (no unit)"))
+    figure = empty(axes("first direction (no unit)", "second direction (no unit)"))
     for number, group in enumerate(dict.fromkeys(groups)):
         own = [row for row in rows if groups[row] == group]
         figure.add_scatter(
@@ -408,14 +396,7 @@ def name_label(words: str, width: int) -> str:
 
 
 def table_bars(table: AuditTable, across: str, heads: Sequence[str], unit: str) -> go.Figure:
-    """Draw figures of a table as bars with intervals: a cluster for each row, a bar for each figure.
-
-    Args:
-        table: table with a row for each cluster.
-        across: head of the column that names the clusters.
-        heads: heads of the figures.
-        unit: unit of the figures.
-    """
+    """Draw figures below `heads` as bars with intervals: a cluster for each row, named below `across`."""
     names = [str(name) for name in table.column(across)]
     return deltas_by_group({head: dict(zip(names, table.intervals(head), strict=True)) for head in heads}, unit)
 
@@ -425,13 +406,8 @@ def table_lines(
 ) -> go.Figure:
     """Draw figures of a table over a column of numbers, a panel for each figure, intervals as bands.
 
-    Args:
-        table: table with a row for each point.
-        across: head of the column of numbers.
-        heads: unit of each figure, by its head.
-        by: head of the column that names the lines; empty for one line.
-        columns: panels in a row.
-        unit: unit of the numbers.
+    The table has a row for each point; `heads` are the units of the figures by their heads, `by` is the head of the
+    column that names the lines, `unit` that of the numbers.
     """
     names = [str(name) for name in table.column(by)] if by else [""] * len(table.rows)
     panels_of = []

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 
-MOST_ROWS = 200
-"""Rows of a result's table on the page: it is read by people, and JSON has them all."""
+MOST_ROWS = 200  # rows of a result's table on the page: it is read by people, and JSON has them all
 
 
 @dataclass(frozen=True)
@@ -43,12 +42,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Picture:
-    """A small picture in a cell of a table, with words below it; the page contains its bytes.
-
-    Attributes:
-        jpeg: bytes of a JPEG file.
-        words: text that describes the picture.
-    """
+    """A small picture in a cell of a table, with words below it; the page contains its bytes."""
 
     jpeg: bytes
     words: str
@@ -302,10 +296,10 @@ def training_page(name: str, lead: str, curves: Mapping[str, Sequence[tuple[floa
     from evenreel.report.figures import Line, Panel, sweep
 
     def lines(prefix: str) -> dict[str, Line]:
-        chosen = {key: curve for key, curve in curves.items() if key.startswith(prefix)}
         return {
             key.removeprefix(prefix) or key: [(step, Interval(value)) for step, value in curve]
-            for key, curve in chosen.items()
+            for key, curve in curves.items()
+            if key.startswith(prefix)
         }
 
     scales: dict[str, dict[str, Line]] = {}

@@ -20,17 +20,14 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
     import polars as pl
 
-Cell = str | int | float | None
-"""One field of a table: None is shown as a dash."""
+Cell = str | int | float | None  # one field of a table: None is shown as a dash
 
-Row = tuple[Cell, ...]
-"""Cells of one row of a table, a cell for each column."""
+Row = tuple[Cell, ...]  # cells of one row of a table, a cell for each column
 
 Named = Mapping[str, Cell | Interval]
 """Cells of one row of a table by the head of their column; an interval takes three columns."""
 
-ENOUGH = 30
-"""Fewer clips of a kind, or pairs, than this are too few to conclude anything about a ranking."""
+ENOUGH = 30  # fewer clips of a kind, or pairs, than this are too few to conclude anything about a ranking
 
 
 def interval_columns(*names: str) -> tuple[str, ...]:

@@ -32,12 +32,8 @@ if TYPE_CHECKING:
 
 NAMES_HELP = "Audits, such as source; a wrong one lists them all."
 TRAIN = "train"
-
-MANY_ROWS = 40
-"""Rows of a table in a terminal; the page and JSON have more."""
-
-FEW_ROWS = 10
-"""Rows of a table where the terminal is so narrow that every number takes a line."""
+MANY_ROWS = 40  # rows of a table in a terminal; the page and JSON have more
+FEW_ROWS = 10  # rows of a table where the terminal is so narrow that every number takes a line
 
 
 @dataclass(frozen=True)
@@ -205,7 +201,6 @@ def _of_scores(
     settings: AuditSettings,
     not_made: Callable[[str], None],
 ) -> list[AuditResult]:
-    """Every audit of every file; the corpus is read once."""
     from evenreel.audits import AuditInputs
     from evenreel.corpus import load_corpus
     from evenreel.evaluation import load_scores

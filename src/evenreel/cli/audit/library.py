@@ -42,23 +42,15 @@ NO_FRAMES = "No clip of the library has frames, so there is nothing to audit; in
 
 @dataclass(frozen=True, eq=False)
 class BestFrames:
-    """Similarity (Q, V) of each query to each clip's best frame, computed a block at a time; implements `ScoreBlocks`.
+    """Similarity (Q, V) of each query to each clip's best frame, a block at a time; implements `ScoreBlocks`."""
 
-    Attributes:
-        caption_ids, video_ids: Q ids of queries (`q1`, `q2`, ...), and V ids of clips.
-        queries: (Q, D) vectors of unit length.
-        vectors: store of all frames of the library.
-        first_rows, counts: (V,) row of each clip's first frame in `vectors`, and number of its frames.
-        about: notices of what was left out, the texts of the queries, and the file of each clip as a search shows it.
-    """
-
-    caption_ids: Sequence[str]
-    video_ids: Sequence[str]
-    queries: FloatArray
-    vectors: ExactVectors
-    first_rows: Indices
-    counts: Indices
-    about: ScoreNotes = NO_NOTES
+    caption_ids: Sequence[str]  # (Q,) ids of queries (`q1`, `q2`, ...)
+    video_ids: Sequence[str]  # (V,) ids of clips
+    queries: FloatArray  # (Q, D) vectors of unit length
+    vectors: ExactVectors  # all frames of the library
+    first_rows: Indices  # (V,) row of each clip's first frame in `vectors`
+    counts: Indices  # (V,) number of its frames
+    about: ScoreNotes = NO_NOTES  # what was left out, texts of queries, the file of each clip as a search shows it
 
     def block(self, captions: slice, videos: slice) -> NDArray[Any]:
         """Return the similarities of some queries and clips, rounded as in search: equal frames score equally."""
@@ -150,22 +142,15 @@ def _clips(library: Snapshot, notes: Sequence[ClipNote], rows: Indices) -> pl.Da
 
 
 class ClipNote(NamedTuple):
-    """What the metadata of a clip's first file says; nothing of a clip whose files are all gone.
+    """What the metadata of a clip's first file says; nothing of a clip whose files are all gone."""
 
-    Attributes:
-        path: the file.
-        source: `camera`, a generator, or None where it is unknown.
-        pair_id: what a generated clip says of the real one that it mirrors: its clip id, or its file name, with or
-            without suffix and any of the folders above it (`0007`, `0007.mp4`, `real/0007.mp4`).
-        setting: input of the generator, such as `text` or `image`.
-        mirrors: id of the real clip that is meant, None where none or several could be.
-    """
-
-    path: str | None = None
-    source: str | None = None
+    path: str | None = None  # the file
+    source: str | None = None  # `camera`, a generator, or None where it is unknown
+    # what a generated clip says of the real one that it mirrors: its clip id, or its file name, with or without suffix
+    # and any of the folders above it (`0007`, `0007.mp4`, `real/0007.mp4`)
     pair_id: str | None = None
-    setting: str | None = None
-    mirrors: str | None = None
+    setting: str | None = None  # input of the generator, such as `text` or `image`
+    mirrors: str | None = None  # id of the real clip that is meant, None where none or several could be
 
     @property
     def shown_path(self) -> str | None:
@@ -212,12 +197,8 @@ def clip_notes(connection: sqlite3.Connection, clip_ids: Sequence[str]) -> list[
 
 # Order ---------------------------------------------------------------------------------------------------------------
 
-TURNED = " turned round"
-"""Behind the id of a clip whose frames are turned round."""
-
-MOST_CLIPS = 1_000
-"""Clips of a library that are scored in both orders; of more, so many are drawn at random."""
-
+TURNED = " turned round"  # behind the id of a clip whose frames are turned round
+MOST_CLIPS = 1_000  # clips of a library that are scored in both orders; of more, so many are drawn at random
 _AT_ONCE = 64
 
 
@@ -277,7 +258,6 @@ def _by_best_frame(s: Snapshot, vectors: ExactVectors, queries: FloatArray, plac
 def _by_matcher(
     s: Snapshot, encoder: Encoder, pretrained: Pretrained, queries: Sequence[Encoded], places: Sequence[int]
 ) -> NDArray[Any]:
-    """Scores (2, Q, C) as a matcher that re-ranks gives them."""
     from evenreel.edits.frame_order import reordered
     from evenreel.library.search.rerank import as_given, stored_clip
     from evenreel.matchers.scoring import encode_videos, score_with_parts
@@ -296,7 +276,6 @@ def _by_matcher(
 
 
 def _matcher_queries(encoder: Encoder, pretrained: Pretrained, texts: Sequence[str]) -> list[Encoded]:
-    """Each query as the matcher encodes it when it re-ranks."""
     from evenreel.library.search.rerank import query_features
     from evenreel.matchers.matcher import check_words
     from evenreel.matchers.scoring import encode_texts
