@@ -381,7 +381,6 @@ def test_what_is_wrong_is_said_in_a_sentence(place: Path) -> None:
         ("old.npz --against short.run", ScoresError, "another list of directions"),
         ("old.npz --by genre", CorpusError, "have a column 'genre' to group by; there are: clip_id,"),
         ("old.npz --by split --by split", UsageError, "must be a list of words, each once"),
-        ("old.npz --by split --moments", UsageError, "--moments measures windows in time"),
     ):
         words = [str(place / one) if (place / one).is_file() else one for one in arguments.split()]
         split = [] if "--split" in words else ["--split", "test"]
@@ -621,13 +620,9 @@ def test_wrong_training_annotations_are_no_reason_for_a_fixed_position(timed: Pa
     assert "'t' has a window from 9 to 7 s" in str(refused)
 
 
-@pytest.mark.parametrize("words", [("--rescore", "dsl"), ("--html", "x.html"), ("--ties", "optimistic")])
-def test_options_of_rankings_are_refused(timed: Path, words: tuple[str, str]) -> None:
-    done = of_moments(timed, "good", *words)
-    assert done.exit_code != 0 and "--moments measures windows in time" in str(done.exception)
-
-
-def test_a_corpus_without_windows_and_a_word_that_is_no_metric_get_a_sentence(timed: Path, tmp_path: Path) -> None:
+def test_what_is_not_of_moments_gets_a_sentence(timed: Path, tmp_path: Path) -> None:
+    for words in (("--rescore", "dsl"), ("--html", "x.html"), ("--ties", "optimistic"), ("--by", "split")):
+        assert "--moments measures windows in time" in str(of_moments(timed, "good", *words).exception)
     clips, captions = pl.DataFrame({"clip_id": ["a"]}), {"caption_id": ["a"], "clip_id": ["a"], "text": ["a"]}
     save_corpus(make_corpus(clips, pl.DataFrame(captions)), tmp_path / "corpus")
     assert "captions' column 'windows'" in str(of_moments(timed, "good", corpus=tmp_path / "corpus").exception)

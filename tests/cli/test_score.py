@@ -43,7 +43,6 @@ from tests.training.conftest import BROKEN, clip_folder, corpus_folder
 
 __all__ = ["clip_folder", "corpus_folder"]
 
-
 OTHER = {"id": "org/one", "weights_hash": "00" * 32}
 
 

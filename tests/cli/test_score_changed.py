@@ -193,8 +193,8 @@ def test_scores_are_less_what_mirrors_lead_by_on_the_held_out_split(
 
 def test_what_makes_no_sense(place: Place, tmp_path: Path) -> None:
     for matcher, words, sentence in (
-        ("temporal", "--frame-order shuffled", "--frame-order is 'shuffled'; it must be original, random, reve"),
-        ("temporal", "--single-frame last", "--single-frame is 'last'; it must be middle, first, random."),
+        ("temporal", "--frame-order shuffled", "--frame-order is 'shuffled'; it must be original, random or reve"),
+        ("temporal", "--single-frame last", "--single-frame is 'last'; it must be middle, first or random."),
         ("temporal", "--single-frame first --frames 3", "--single-frame leaves nothing to move or to take"),
         ("temporal", "--probe generated", "--probe says whose frames --frame-order moves; give both."),
         ("temporal", "--order-stage video --frames 3", "--order-stage says when --frame-order moves frames"),

@@ -81,12 +81,9 @@ def test_the_words_on_screen_find_the_clips_that_captions_name(place: Place, tmp
     texts = load_texts(place.corpus)
     assert texts is not None
     signs = {clip: text.casefold() for clip, text in texts.select("clip_id", "text").iter_rows()}
-    shown = np.array(
-        [
-            [bool(set(text.split()) & set(signs.get(clip, "").split())) for clip in scores.video_ids]
-            for text in corpus.captions["text"].str.to_lowercase().str.replace_all(r"[^\w ]", "")
-        ]
-    )
+    said = corpus.captions["text"].str.to_lowercase().str.replace_all(r"[^\w ]", "")
+    own = [set(signs.get(clip, "").split()) for clip in scores.video_ids]
+    shown = np.array([[bool(set(text.split()) & words) for words in own] for text in said])
     assert shown.any(axis=1).sum() >= CLIPS  # captions do name signs
     assert np.array_equal(scores.values > 0, shown)
     assert all(told_apart(scores, corpus))
@@ -221,18 +218,8 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if name != "clean":
                 text = first[lender] if name == "voiceover" else babbled(first[lender], random)
                 say(shelf / "clips" / f"{clip}.srt", text)
-        sampled = (
-            "--sample",
-            "2 midpoints",
-            "--model",
-            "builtin",
-            "--device",
-            "cpu",
-            "--no-ocr",
-            "--set",
-            "keep_stills=no",
-        )
-        printed("index", shelf / "clips", "--library", shelf / "library", *sampled)
+        model = ("--model", "builtin", "--device", "cpu", "--no-ocr", "--set", "keep_stills=no")
+        printed("index", shelf / "clips", "--library", shelf / "library", "--sample", "2 midpoints", *model)
         printed("score", shelf / "library", shelf, "--device", "cpu", "--out", shelf / f"{name}.npz")
     return shelf
 

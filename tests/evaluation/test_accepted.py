@@ -317,10 +317,7 @@ def test_judgements_of_every_kind_are_the_corpus_that_they_say(tmp_path: Path) -
 def test_lists_are_measured_in_their_own_direction_unless_more_is_asked_for(tmp_path: Path) -> None:
     """As on the command line, which says so too."""
     write_run(Scores(VALUES, CAPTIONS, CLIPS), tmp_path / "a.run", depth=2)
-    for found in (
-        evaluate(tmp_path / "a.run", relevance=QRELS),
-        evaluate(tmp_path / "a.run", CORPUS),
-    ):
+    for found in (evaluate(tmp_path / "a.run", relevance=QRELS), evaluate(tmp_path / "a.run", CORPUS)):
         assert list(found.directions) == ["t2v"]
         assert any("list 40.0% of all pairs" in one for one in found.notices)
         assert "The lists are for t2v only, so v2t is left out; --direction or settings ask for it." in found.notices

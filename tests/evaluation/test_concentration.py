@@ -24,12 +24,11 @@ def test_five_queries_by_hand() -> None:
     assert found.hubs == ((1, 3), (3, 1))
     assert found.gini == pytest.approx(0.625)
     assert found.skewness == pytest.approx(((-1) ** 3 * 2 + 2**3 + 0) / 4 / ((1 + 1 + 4 + 0) / 4) ** 1.5)
-    assert found.chance_coverage == pytest.approx(1 - 0.75**4)
 
 
 def test_nothing_matched_and_every_video_matched() -> None:
     none = balance(np.array([-1, -1]), 3)
-    assert (none.matched, none.coverage, none.hubs, none.chance_coverage) == (0, 0.0, (), 0.0)
+    assert (none.matched, none.coverage, none.hubs) == (0, 0.0, ())
     assert np.isnan(none.gini) and np.isnan(none.skewness)
     every = balance(np.arange(30), 30)
     assert (every.coverage, every.gini, len(every.hubs)) == (1.0, pytest.approx(0), HUBS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,12 @@ from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation import EvaluationSettings, Validation, evaluate, fuse, parse_metrics
 from evenreel.evaluation.fusion import RANKS, TEST_SPREAD, TwoStage, places, shortlists
 from evenreel.types import ScoreBlocks, ScoreNotes, Scores
-from tests.evaluation.small_corpus import corpus_of, scores_of
+from tests.evaluation.small_corpus import Blocks, corpus_of, scores_of
+from tests.evaluation.small_corpus import values_of as values
 
 tables = st.tuples(st.integers(2, 4), st.integers(2, 5)).flatmap(
     lambda shape: st.lists(arrays(np.float64, shape, elements=st.integers(-4, 4)), min_size=2, max_size=3)
 )
-
-
-def values(scores: ScoreBlocks) -> np.ndarray:
-    return scores.block(slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids)))
 
 
 def named(found: list[np.ndarray]) -> dict[str, ScoreBlocks]:
@@ -37,28 +34,6 @@ def named(found: list[np.ndarray]) -> dict[str, ScoreBlocks]:
 def shuffled(scores: Scores, rows: list[int], columns: list[int]) -> Scores:
     ids = [scores.caption_ids[row] for row in rows], [scores.video_ids[column] for column in columns]
     return Scores(np.asarray(scores.values)[np.ix_(rows, columns)], *ids, scores.about)
-
-
-@dataclass
-class Blocks:
-    """Scores that are had block by block alone."""
-
-    scores: Scores
-
-    @property
-    def caption_ids(self) -> Any:
-        return self.scores.caption_ids
-
-    @property
-    def video_ids(self) -> Any:
-        return self.scores.video_ids
-
-    @property
-    def about(self) -> ScoreNotes:
-        return self.scores.about
-
-    def block(self, captions: slice, videos: slice) -> np.ndarray:
-        return self.scores.block(captions, videos)
 
 
 def slow_ranks(found: list[np.ndarray], weights: list[float]) -> np.ndarray:

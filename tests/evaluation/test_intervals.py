@@ -80,7 +80,7 @@ def test_pieces_of_any_size_are_the_same_draw(monkeypatch: pytest.MonkeyPatch) -
         return [interval.value, interval.low, interval.high, p]
 
     whole = answers()
-    monkeypatch.setattr(intervals, "_CHUNK_BYTES", 3000)
+    monkeypatch.setattr(intervals, "_CHUNK", 375)
     assert answers() == pytest.approx(whole, rel=1e-12)  # a product of matrices sums in another order
 
 

@@ -15,8 +15,9 @@ from evenreel.corpus import load_corpus, make_corpus, save_corpus, select
 from evenreel.errors import ScoresError
 from evenreel.evaluation import evaluate, load_scores, save_scores
 from evenreel.evaluation.scores import cut_to
-from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
+from evenreel.types import Corpus, ScoreNotes, Scores
 from tests.cli.test_library_commands import here
+from tests.evaluation.small_corpus import by_pair
 
 SPLITS = ["test", "train", "test", "val", "train", "test"]
 CLIPS = [f"v{number}" for number in range(len(SPLITS))]
@@ -34,14 +35,6 @@ def corpus() -> Corpus:
 VALUES = np.random.default_rng(0).normal(size=(len(CAPTIONS), len(CLIPS)))
 
 
-def by_pair(scores: ScoreBlocks) -> dict[tuple[str, str], float]:
-    block = scores.block(slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids)))
-    return {
-        (caption, clip): float(block[row, column])
-        for (row, caption), (column, clip) in product(enumerate(scores.caption_ids), enumerate(scores.video_ids))
-    }
-
-
 def expected(split: str) -> dict[tuple[str, str], float]:
     kept = [place for place, one in enumerate(SPLITS) if one == split]
     return {
@@ -57,13 +50,8 @@ def written(path: Path) -> Path:
     elif path.name == "wide.parquet":
         pl.DataFrame({"caption_id": CAPTIONS, **dict(zip(CLIPS, VALUES.T, strict=True))}).write_parquet(path)
     else:
-        pairs = pl.DataFrame(
-            {
-                "caption_id": np.repeat(CAPTIONS, len(CLIPS)).tolist(),
-                "clip_id": CLIPS * len(CAPTIONS),
-                "score": VALUES.ravel(),
-            }
-        )
+        ids = {"caption_id": np.repeat(CAPTIONS, len(CLIPS)).tolist(), "clip_id": CLIPS * len(CAPTIONS)}
+        pairs = pl.DataFrame(ids | {"score": VALUES.ravel()})
         if path.suffix == ".parquet":
             pairs.write_parquet(path)
         else:

@@ -17,7 +17,6 @@ from evenreel.errors import ScoresError, UsageError
 from evenreel.evaluation.metrics import RescoringSettings
 from evenreel.evaluation.rescoring import (
     RESCORINGS,
-    HubMemory,
     csls,
     double_softmax,
     dual_bank_sinkhorn,
@@ -391,40 +390,41 @@ def cosines(seed: int, queries: int, videos: int) -> Matrix:
     return np.random.default_rng(seed).normal(0.2, 0.1, (queries, videos))
 
 
-def slowly(values: Matrix, own: HubMemory) -> list[list[float]]:
+def slowly(
+    values: Matrix, batch: int = 16, remembered: int = 0, alpha: float = 100, beta: float = 10, weight: float = 0.5
+) -> list[list[float]]:
     """Row by row, with the memory as a queue of batches."""
-    videos = values.shape[1]
-    memory: deque[Matrix] = deque(maxlen=own.remembered or max(1, videos // 10))
+    memory: deque[Matrix] = deque(maxlen=remembered or max(1, values.shape[1] // 10))
     found: list[list[float]] = []
-    for start in range(0, len(values), own.batch):
-        batch = values[start : start + own.batch]
-        kept = [row for one in [*memory, batch] for row in one]
-        for row in batch:
+    for start in range(0, len(values), batch):
+        asked = values[start : start + batch]
+        kept = [row for one in [*memory, asked] for row in one]
+        for row in asked:
             if not memory:
                 found.append(list(row))
                 continue
-            over_items = sum(math.exp(own.beta * s) for s in row)
+            over_items = sum(math.exp(beta * s) for s in row)
             weighed = []
             for v, s in enumerate(row):
-                by_gallery = math.exp(own.alpha * s) / sum(math.exp(own.alpha * other[v]) for other in kept)
-                by_query = math.exp(own.beta * s) / over_items
-                weighed.append(own.weight * s * by_gallery + (1 - own.weight) * s * by_query)
+                by_gallery = math.exp(alpha * s) / sum(math.exp(alpha * other[v]) for other in kept)
+                by_query = math.exp(beta * s) / over_items
+                weighed.append(weight * s * by_gallery + (1 - weight) * s * by_query)
             found.append(weighed)
-        memory.append(batch)
+        memory.append(asked)
     return found
 
 
-MEMORIES = [HubMemory(), HubMemory(batch=1), HubMemory(batch=3, remembered=1), HubMemory(batch=2, remembered=50)]
-MEMORIES += [HubMemory(batch=4, remembered=2, alpha=30.0, beta=20.0, weight=0.2)]
+MEMORIES: list[dict[str, Any]] = [{}, {"batch": 1}, {"batch": 3, "remembered": 1}, {"batch": 2, "remembered": 50}]
+MEMORIES += [{"batch": 4, "remembered": 2, "alpha": 30.0, "beta": 20.0, "weight": 0.2}]
 
 
 @pytest.mark.parametrize("own", MEMORIES)
 @pytest.mark.parametrize(("queries", "videos"), [(53, 7), (40, 31), (5, 4)])
-def test_the_memory_is_that_of_slow_loops(own: HubMemory, queries: int, videos: int) -> None:
+def test_the_memory_is_that_of_slow_loops(own: dict[str, Any], queries: int, videos: int) -> None:
     values = cosines(queries, queries, videos)
-    expected = slowly(values, own)
-    np.testing.assert_allclose(hub_memory(scores_of(values), settings=own).values, expected, rtol=1e-9)
-    turned = hub_memory(scores_of(values.T), "v2t", own).values
+    expected = slowly(values, **own)
+    np.testing.assert_allclose(hub_memory(scores_of(values), **own).values, expected, rtol=1e-9)
+    turned = hub_memory(scores_of(values.T), "v2t", **own).values
     np.testing.assert_allclose(turned.T, expected, rtol=1e-9)
 
 
@@ -438,21 +438,20 @@ def test_the_first_batch_stays_and_a_hub_sinks_in_the_next() -> None:
 
 @given(st.integers(0, 50), st.integers(1, 5), st.integers(1, 4), st.integers(1, 30))
 def test_later_queries_change_no_earlier_answer(seed: int, batch: int, remembered: int, batches: int) -> None:
-    values, own = cosines(seed, 40, 6), HubMemory(batch, remembered)
-    before = min(batch * batches, 40)
-    whole = hub_memory(scores_of(values), settings=own).values
-    np.testing.assert_array_equal(hub_memory(scores_of(values[:before]), settings=own).values, whole[:before])
+    values, before = cosines(seed, 40, 6), min(batch * batches, 40)
+    whole, part = (hub_memory(scores_of(one), "t2v", batch, remembered).values for one in (values, values[:before]))
+    np.testing.assert_array_equal(part, whole[:before])
 
 
 @given(st.integers(0, 50), st.integers(1, 5), st.integers(1, 4))
 def test_what_left_the_memory_is_forgotten(seed: int, batch: int, remembered: int) -> None:
-    values, own = cosines(seed, 40, 6), HubMemory(batch, remembered)
+    values = cosines(seed, 40, 6)
     gone = 40 - batch * (remembered + 1) - 40 % batch
     last = slice(40 - (40 % batch or batch), 40)
     changed = values.copy()
     changed[: max(gone, 0)] += 0.3
-    found = [hub_memory(scores_of(one), settings=own).values[last] for one in (values, changed)]
-    np.testing.assert_allclose(*found, rtol=1e-12)
+    plain, other = (hub_memory(scores_of(one), "t2v", batch, remembered).values for one in (values, changed))
+    np.testing.assert_allclose(plain[last], other[last], rtol=1e-12)
 
 
 def test_columns_go_with_their_ids() -> None:
@@ -480,4 +479,4 @@ OUT_OF_RANGE: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize(("bad", "words"), [({name: bad}, words) for name, (bad, words) in OUT_OF_RANGE.items()])
 def test_settings_out_of_range_are_refused(bad: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        HubMemory(**bad)
+        hub_memory(scores_of(cosines(0, 4, 4)), **bad)

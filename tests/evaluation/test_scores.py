@@ -20,14 +20,14 @@ from evenreel.errors import OutputError, ScoresError, UsageError
 from evenreel.evaluation import load_scores, save_scores
 from evenreel.evaluation.rescoring import load_bank
 from evenreel.evaluation.scores import ListedScores
-from evenreel.types import Corpus, ScoreBlocks, ScoreNotes, Scores
+from evenreel.types import Corpus, ScoreNotes, Scores
 from tests.bombs import archive, claiming, endless_zeros
 from tests.each import of_each
+from tests.evaluation.small_corpus import by_pair as by_id
 
 CAPTIONS = ["c0", "c1", "c2", "c3"]
 CLIPS = ["v0", "v1", "v2"]
 VALUES = np.random.default_rng(0).normal(size=(4, 3))
-
 
 CORPUS = make_corpus(
     {"clip_id": CLIPS}, {"caption_id": CAPTIONS, "clip_id": ["v0", "v1", "v2", "v0"], "text": ["one", "two", "b", "a"]}
@@ -37,19 +37,6 @@ CORPUS = make_corpus(
 @pytest.fixture
 def corpus() -> Corpus:
     return CORPUS
-
-
-def whole(scores: ScoreBlocks) -> NDArray[Any]:
-    return scores.block(slice(0, len(scores.caption_ids)), slice(0, len(scores.video_ids)))
-
-
-def by_id(scores: ScoreBlocks) -> dict[tuple[str, str], float]:
-    values = whole(scores)
-    return {
-        (caption, video): float(values[row, column])
-        for row, caption in enumerate(scores.caption_ids)
-        for column, video in enumerate(scores.video_ids)
-    }
 
 
 EXPECTED = by_id(Scores(VALUES, CAPTIONS, CLIPS))
@@ -106,15 +93,12 @@ def test_scores_in_text_are_read_as_people_save_them(name: str) -> None:
         assert by_id(load_scores(Path(folder) / name, CORPUS, notice=lambda _: None)) == pytest.approx(EXPECTED)
 
 
-def test_what_scores_use_is_saved_with_them(corpus: Corpus, tmp_path: Path) -> None:
+def test_what_scores_use_is_saved_with_them_and_never_dropped(corpus: Corpus, tmp_path: Path) -> None:
     save_scores(Scores(VALUES, CAPTIONS, CLIPS, ScoreNotes(("other queries",))), tmp_path / "s.npz")
     assert load_scores(tmp_path / "s.npz", corpus).about.uses == ("other queries",)
-
-
-def test_what_scores_use_is_never_dropped(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"use other queries and a bank, which an .npy cannot say; save them as .npz"):
         save_scores(Scores(VALUES, CAPTIONS, CLIPS, ScoreNotes(("other queries", "a bank"))), tmp_path / "s.npy")
-    assert list(tmp_path.iterdir()) == []
+    assert not (tmp_path / "s.npy").exists()
 
 
 class Banded(Scores):

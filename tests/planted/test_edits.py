@@ -41,6 +41,7 @@ from evenreel.planted import (
 )
 from evenreel.planted.biases import Sentence
 from evenreel.planted.draw import GREY
+from evenreel.planted.plan import Split
 from evenreel.speech import VOICES, can_speak
 from tests.cli.test_planted import here
 
@@ -61,14 +62,12 @@ def pairs(bias: str, edit: str) -> list[tuple[PlantedClip, PlantedClip]]:
     return list(zip(clean.split("test"), edited(clean, edit).clips, strict=True))
 
 
-def test_any_split_can_be_edited_but_only_the_test_split_is_misled() -> None:
+def test_any_split_can_be_edited() -> None:
     clean = plan()
     after = edited(clean, "background-swapped", "train")
     assert [clip.clip_id for clip in after.clips] == [clip.clip_id for clip in clean.split("train")]
     places = zip(clean.split("train"), after.clips, strict=True)
     assert all(before.scene.background != clip.scene.background for before, clip in places)
-    with pytest.raises(UsageError, match="of the test split"):
-        edited(plan("scene_text"), "overlay", "train")
 
 
 @pytest.mark.parametrize("edit", CLIP_EDITS)
@@ -178,10 +177,24 @@ def test_the_command_writes_the_test_split_under_its_ids(tmp_path: Path) -> None
 
 
 def test_what_is_wrong_is_said_in_a_sentence() -> None:
-    with pytest.raises(UsageError, match="'sky-removed' is no edit of planted corpora; there are: background-swapped"):
-        edited(plan(), "sky-removed")
-    with pytest.raises(UsageError, match="captions of 'visual' have none; take 'textual'"):
-        edited(plan(), "style-swapped")
+    few = plan_corpus("scene_text", 1.0, 12, settings=PlantSettings(train_share=0.34, val_share=0.33))
+    assert len({clip.clip_id.rsplit("_", 1)[0] for clip in few.split("test")}) == 1
+    alike = "No clip has words that could be put onto the clip 'test_00000_0'"
+    wrong: list[tuple[PlantedCorpus, str, Split, type[Exception], str]] = [
+        (plan(), "sky-removed", "test", UsageError, "is no edit of planted corpora; there are: background-swapped"),
+        (plan(), "style-swapped", "test", UsageError, "captions of 'visual' have none; take 'textual'"),
+        (plan("scene_text"), "overlay", "train", UsageError, "of the test split misleading words, not of 'train'"),
+        (plan(), "voiceover", "train", UsageError, "of the test split misleading words, not of 'train'"),
+        *((few, edit, "test", CorpusError, alike) for edit in (*OVERLAYS, *VOICEOVERS)),
+        *(
+            (whole, edit, "test", UsageError, "at strength (0.9|0) name none; take 'scene_text' at a strength")
+            for edit in OVERLAYS
+            for whole in (plan(), plan_of(0.0))
+        ),
+    ]
+    for whole, edit, split, error, sentence in wrong:
+        with pytest.raises(error, match=sentence):
+            edited(whole, edit, split)
 
 
 # Misleading signs: another clip's word beside a clip's own, and a control that says nothing.
@@ -271,15 +284,9 @@ def test_the_folder_says_whose_words_a_clip_carries(tmp_path: Path) -> None:
         assert said[clip] == [word[clip], word[other]], "its own word, then the other's"
 
 
-def test_what_no_caption_names_cannot_be_on_an_overlay(tmp_path: Path) -> None:
-    for edit in OVERLAYS:
-        for plan in (plan_corpus("visual", 0.9, 60), plan_of(0.0)):
-            with pytest.raises(UsageError, match="at strength (0.9|0) name none; take 'scene_text' at a strength"):
-                write_corpus(plan, tmp_path / "none", edit=edit)
-    few = plan_corpus("scene_text", 1.0, 12, settings=PlantSettings(train_share=0.34, val_share=0.33))
-    assert len({clip.clip_id.rsplit("_", 1)[0] for clip in few.split("test")}) == 1
-    with pytest.raises(CorpusError, match="No clip has words that could be put onto the clip 'test_00000_0'"):
-        edited(few, "overlay")
+def test_an_overlay_that_cannot_be_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="name none"):
+        write_corpus(plan(), tmp_path / "none", edit="overlay")
     assert not (tmp_path / "none").exists()
 
 
@@ -326,15 +333,6 @@ def test_the_control_is_said_in_the_same_voice_and_says_nothing() -> None:
             assert (letter in VOWELS) == (other in VOWELS)
         assert {word for word in babble.text.split() if len(word) > 3}.isdisjoint(words)
     assert {clip.voiceover_of for clip in described(plan, "voiceover-control").clips} == {None}
-
-
-def test_only_clips_of_the_test_split_that_differ_can_mislead() -> None:
-    with pytest.raises(UsageError, match="misleading words, not of 'train'"):
-        edited(lent_plan("visual"), "voiceover", "train")
-    few = plan_corpus("scene_text", 1.0, 12, settings=PlantSettings(train_share=0.34, val_share=0.33))
-    for edit in VOICEOVERS:
-        with pytest.raises(CorpusError, match="No clip has words that could be put onto the clip 'test_00000_0'"):
-            edited(few, edit)
 
 
 @espeak

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
-from hashlib import sha256
 from multiprocessing import active_children
 from pathlib import Path
 
@@ -33,6 +32,7 @@ from evenreel.planted import (
 from evenreel.planted import folder as module
 from evenreel.planted.biases import Harder
 from evenreel.planted.folder import _texts, read_admissions, save_admission, world_of
+from tests.cli.test_planted import digests
 
 # Corpora on disk: the same bytes however they were made, resumed, and never mixed with another.
 
@@ -50,14 +50,6 @@ def _plan(strength: float = 0.9, clips: int = 10) -> PlantedCorpus:
     return plan_corpus("scene_text", strength, clips, settings=SETTINGS)
 
 
-def _digests(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
-
-
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("planted") / "corpus"
@@ -73,9 +65,6 @@ def test_it_is_a_corpus_whose_files_are_what_its_tables_say(written: Path) -> No
             assert len(list(video.frames(parse_rule("every 0.01 s")))) == row["frame_count"]
     texts = load_texts(written)
     assert texts is not None and texts.height == 10
-
-
-def test_the_page_says_what_was_planted(written: Path) -> None:
     page = json.loads((written / "planted.json").read_text())
     assert (page["bias"], page["strength"], page["seed"], page["clips"]) == ("scene_text", 0.9, 0, 10)
     assert "differ in its word alone" in page["planted"]
@@ -84,7 +73,7 @@ def test_the_page_says_what_was_planted(written: Path) -> None:
 def test_two_workers_write_the_bytes_of_one(written: Path, tmp_path: Path) -> None:
     counts: list[tuple[int, int]] = []
     write_corpus(_plan(), tmp_path, workers=2, progress=lambda done, total: counts.append((done, total)))
-    assert _digests(tmp_path) == _digests(written)
+    assert digests(tmp_path) == digests(written)
     assert counts == [(n, 10) for n in range(11)]
 
 
@@ -96,27 +85,24 @@ def test_a_run_that_was_cut_off_goes_on(written: Path, tmp_path: Path) -> None:
         path.unlink()
     kept = clips[5].stat().st_mtime_ns
     assert write_corpus(_plan(), folder, workers=1) == 2
-    assert _digests(folder) == _digests(written)
+    assert digests(folder) == digests(written)
     assert clips[5].stat().st_mtime_ns == kept
 
 
 def test_another_corpus_is_not_written_into_this_one(written: Path) -> None:
-    before = _digests(written)
+    before = digests(written)
     with pytest.raises(CorpusError, match="holds a planted corpus of another"):
         write_corpus(_plan(0.5), written)
-    assert _digests(written) == before
+    assert digests(written) == before
 
 
 def test_a_planted_corpus_is_another_when_its_vocabulary_or_renderer_changed(
     written: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenreel.planted.folder.data_text", lambda: "{}")
-    with pytest.raises(CorpusError, match="holds a planted corpus of another"):
-        write_corpus(_plan(), written)
-    monkeypatch.undo()
-    monkeypatch.setattr("evenreel.planted.folder.RENDERER", 2)
-    with pytest.raises(CorpusError, match="holds a planted corpus of another"):
-        write_corpus(_plan(), written)
+    for name, other in (("data_text", lambda: "{}"), ("RENDERER", 2)):
+        with monkeypatch.context() as changed, pytest.raises(CorpusError, match="holds a planted corpus of another"):
+            changed.setattr(module, name, other)
+            write_corpus(_plan(), written)
 
 
 def test_other_words_on_the_page_are_no_other_corpus(written: Path, tmp_path: Path) -> None:
@@ -124,7 +110,7 @@ def test_other_words_on_the_page_are_no_other_corpus(written: Path, tmp_path: Pa
     page = tmp_path / "corpus" / "planted.json"
     page.write_text(json.dumps({**json.loads(page.read_text()), "planted": "Said otherwise once."}))
     assert write_corpus(_plan(), tmp_path / "corpus") == 0
-    assert _digests(tmp_path / "corpus") == _digests(written)
+    assert digests(tmp_path / "corpus") == digests(written)
 
 
 @pytest.mark.parametrize("page", ["", '{"digest": "none"}'])
@@ -139,10 +125,10 @@ def test_a_page_of_something_else_is_refused(page: str, tmp_path: Path) -> None:
 def test_a_corpus_that_was_not_planted_is_left_alone(name: str, tmp_path: Path) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("dear to somebody")
-    before = _digests(tmp_path)
+    before = digests(tmp_path)
     with pytest.raises(CorpusError, match="holds a corpus already"):
         write_corpus(_plan(), tmp_path)
-    assert _digests(tmp_path) == before
+    assert digests(tmp_path) == before
 
 
 def test_the_frames_of_a_text_are_those_that_show_its_sign() -> None:

@@ -36,7 +36,7 @@ from evenreel.planted import (
 from evenreel.planted.biases import Sentence
 from evenreel.planted.features import frame_times, words_read
 from evenreel.planted.folder import _texts, cramers_v, mutual_information_bits
-from evenreel.planted.plan import PlantedClip
+from evenreel.planted.plan import PlantedClip, Split
 
 # Plans: repeatable, one test split for all strengths, and nothing but what is planted differs between strengths.
 
@@ -134,14 +134,18 @@ def test_the_tables_are_a_corpus_with_everything_filled(bias: BiasName) -> None:
     assert (corpus.clips["end_s"] * corpus.clips["fps"]).round().to_list() == corpus.clips["frame_count"].to_list()
 
 
+def _degrees(plan: PlantedCorpus, split: Split) -> np.ndarray:
+    """Relevance of the clips of a split for the first caption of each."""
+    clips = plan.split(split)
+    names = [clip.caption_ids[0] for clip in clips], [clip.clip_id for clip in clips]
+    degrees = class_relevance(select(corpus_of(plan), split=split), *names)
+    return degrees.block(slice(0, len(clips)), slice(0, len(clips)))
+
+
 @pytest.mark.parametrize("bias", BIASED)
 def test_a_caption_is_fully_answered_by_clips_that_show_all_it_names_and_no_other(bias: BiasName) -> None:
     plan = plan_corpus(bias, 0.9, 60)
-    clips = plan.split("test")
-    captions = [clip.caption_ids[0] for clip in clips]
-    corpus = select(corpus_of(plan), split="test")
-    degrees = class_relevance(corpus, captions, [clip.clip_id for clip in clips])
-    found = degrees.block(slice(0, len(clips)), slice(0, len(clips)))
+    clips, found = plan.split("test"), _degrees(plan, "test")
     for q, one in enumerate(clips):
         for v, other in enumerate(clips):
             alike = all(_shown(one, name) == _shown(other, name) for name in one.shot.names)
@@ -151,10 +155,7 @@ def test_a_caption_is_fully_answered_by_clips_that_show_all_it_names_and_no_othe
 @pytest.mark.parametrize(("bias", "degree"), [("textual", 0.5), ("scene_text", 0.75)])
 def test_a_caption_that_leaves_something_out_reaches_the_degree_that_is_stated(bias: BiasName, degree: float) -> None:
     plan = plan_corpus(bias, 0.5, 80)
-    clips = plan.split("train")
-    corpus = select(corpus_of(plan), split="train")
-    degrees = class_relevance(corpus, [clip.caption_ids[0] for clip in clips], [clip.clip_id for clip in clips])
-    found = degrees.block(slice(0, len(clips)), slice(0, len(clips)))
+    clips, found = plan.split("train"), _degrees(plan, "train")
     vague = [set(clip.shot.captions[0].names) < set(clip.shot.names) for clip in clips]
     assert 0 < sum(vague) < len(clips)
     for row, (own, leaves_out) in enumerate(zip(found.diagonal(), vague, strict=True)):
@@ -496,12 +497,8 @@ def test_a_clip_has_the_classes_of_all_its_words_and_a_caption_that_of_the_one_i
 
 @pytest.mark.parametrize("signs", [1, 3])
 def test_the_best_degree_of_a_caption_that_names_a_word_is_that_of_its_number_of_signs(signs: int) -> None:
-    plan = plan_corpus("scene_text", 1.0, 40, settings=PlantSettings(signs=signs))
-    clips = plan.split("train")
-    corpus = select(corpus_of(plan), split="train")
-    degrees = class_relevance(corpus, [clip.caption_ids[0] for clip in clips], [clip.clip_id for clip in clips])
-    found = degrees.block(slice(0, len(clips)), slice(0, len(clips)))
-    assert found.diagonal() == pytest.approx([(1 + 2 / (signs + 1)) / 2] * len(clips))
+    found = _degrees(plan_corpus("scene_text", 1.0, 40, settings=PlantSettings(signs=signs)), "train")
+    assert found.diagonal() == pytest.approx([(1 + 2 / (signs + 1)) / 2] * len(found))
     assert found.max() == found.diagonal()[0]
 
 

@@ -62,10 +62,8 @@ def test_no_attribute_says_anything_about_another() -> None:
 def test_every_value_occurs() -> None:
     rng = np.random.default_rng(1)
     seen = [sample_scene(rng).attributes for _ in range(600)]
-    assert {s["shape"] for s in seen} == set(vocabulary.shapes())
-    assert {s["colour"] for s in seen} == set(vocabulary.colours())
-    assert {s["activity"] for s in seen} == set(vocabulary.activities())
-    assert {s["background"] for s in seen} == set(vocabulary.backgrounds())
+    for attribute, values in VALUES.items():
+        assert {one[attribute] for one in seen} == set(values)
 
 
 def test_the_ranges_are_kept() -> None:
@@ -99,6 +97,15 @@ def test_what_cannot_be_drawn_is_refused_in_a_sentence(change: dict[str, object]
 
 # The data files agree with each other and with the painters, and are rich enough.
 
+VALUES = {
+    "colour": tuple(vocabulary.colours()),
+    "shape": vocabulary.shapes(),
+    "size": tuple(vocabulary.sizes()),
+    "activity": tuple(vocabulary.activities()),
+    "background": tuple(vocabulary.backgrounds()),
+}
+"""Values of each attribute."""
+
 
 def test_every_shape_has_an_outline_and_every_thing_a_painter() -> None:
     assert set(OUTLINES) == set(vocabulary.shapes())
@@ -116,13 +123,7 @@ def test_opposites_name_each_other() -> None:
 
 @pytest.mark.parametrize("attribute", ["colour", "shape", "size", "background"])
 def test_no_word_stands_for_two_values(attribute: str) -> None:
-    values = {
-        "colour": tuple(vocabulary.colours()),
-        "shape": vocabulary.shapes(),
-        "size": tuple(vocabulary.sizes()),
-        "background": tuple(vocabulary.backgrounds()),
-    }[attribute]
-    words = [word for value in values for word in vocabulary.words_for(attribute, value)]
+    words = [word for value in VALUES[attribute] for word in vocabulary.words_for(attribute, value)]
     assert len(words) == len(set(words))
 
 
@@ -166,22 +167,10 @@ def test_a_caption_names_what_was_asked_and_nothing_else(seed: int, names: set[s
 
 def test_no_phrase_names_something_else_too() -> None:
     """A background that says green would name the colour of every green subject in it."""
-    values = {
-        "colour": tuple(vocabulary.colours()),
-        "shape": vocabulary.shapes(),
-        "size": tuple(vocabulary.sizes()),
-        "activity": tuple(vocabulary.activities()),
-        "background": tuple(vocabulary.backgrounds()),
-    }
-    phrases = [
-        (attribute, value, phrase)
-        for attribute in values
-        for value in values[attribute]
-        for phrase in _phrases(attribute, value)
-    ]
-    for attribute, value, phrase in phrases:
-        said = [(other, one) for other in values for one in values[other] if _says(phrase, other, one)]
-        assert said == [(attribute, value)], phrase
+    every = [(attribute, value) for attribute, values in VALUES.items() for value in values]
+    for own in every:
+        for phrase in _phrases(*own):
+            assert [one for one in every if _says(phrase, *one)] == [own], phrase
 
 
 @given(st.integers(0, 10**6))
@@ -234,11 +223,7 @@ def test_no_look_gives_the_very_picture() -> None:
     st.floats(-40, 40),
 )
 def test_a_grading_is_saturation_then_tint_then_contrast_then_lift(
-    colour: tuple[int, int, int],
-    gains: tuple[float, float, float],
-    saturation: float,
-    contrast: float,
-    lift: float,
+    colour: tuple[int, int, int], gains: tuple[float, float, float], saturation: float, contrast: float, lift: float
 ) -> None:
     found = apply_look(_flat(colour), Look(gains, saturation, contrast, lift)).getpixel((4, 4))
     grey = 0.2126 * colour[0] + 0.7152 * colour[1] + 0.0722 * colour[2]
@@ -279,15 +264,11 @@ def test_an_opposite_shows_the_same_poses_in_reverse_order(name: str, part: floa
     assert np.allclose([here.x, here.y, here.radius, here.turns], [there.x, there.y, there.radius, there.turns])
 
 
-def test_moving_left_goes_from_the_right_side_to_the_left_side() -> None:
+def test_moving_left_goes_left_rising_upwards_and_growing_grows() -> None:
     """Small is 0.14 in radius, so the way is 0.5 - 1.1 * 0.14 = 0.346 to each side."""
     scene = Scene((Entity("star", "red", "small"),), "moves_left", "beach", duration_s=2.0)
     assert [round(subject_pose(scene, t).x, 3) for t in (0.0, 1.0, 2.0)] == [0.346, 0.0, -0.346]
-
-
-def test_rising_goes_upwards_and_growing_grows() -> None:
-    rising = Scene((Entity("star", "red", "small"),), "rises", "beach")
-    growing = replace(rising, activity="grows")
+    rising, growing = replace(scene, activity="rises"), replace(scene, activity="grows")
     assert subject_pose(rising, 0.0).y > subject_pose(rising, rising.duration_s).y
     assert subject_pose(growing, 0.0).radius < subject_pose(growing, growing.duration_s).radius
 

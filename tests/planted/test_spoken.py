@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +38,7 @@ from evenreel.planted import (
 from evenreel.planted.voices import PAUSE_S, SpokenSentence, check_voices, sound_of, speak
 from evenreel.speech import VOICES, can_speak, synthesis
 from evenreel.types import FloatArray
-from tests.cli.test_planted import here
+from tests.cli.test_planted import digests, here
 
 # Words that a voice says in place of a sign: in the plan, in the tables and in the files.
 
@@ -130,10 +129,6 @@ def heard(path: Path) -> float:
         assert error.reason == "no_sound"
         return 0.0
     return float((np.abs(samples) > 0.02).sum() / SAMPLE_RATE)
-
-
-def digests(folder: Path) -> dict[str, str]:
-    return {path.name: sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*.*") if path.is_file()}
 
 
 ASKED = ("scene_text", "--spoken", "0.5", "--strength", "1", "--clips", "40", "--seed", "1", "--json")

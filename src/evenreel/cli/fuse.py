@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -20,7 +19,7 @@ from evenreel.wording import count
 
 if TYPE_CHECKING:
     from evenreel.evaluation import Validation
-    from evenreel.evaluation.fusion import FusedScores, Way
+    from evenreel.evaluation.fusion import Way
     from evenreel.evaluation.metrics import Direction
     from evenreel.types import Corpus, ScoreBlocks
 
@@ -94,7 +93,23 @@ def fuse(
     check_table(out, Scored(len(fused.caption_ids), len(fused.video_ids)))
     with share_bar("fusing") as progress:
         save_scores(fused, out, progress)
-    _show(out, fused, list(paths), as_json)
+    fusion, uses = fused.fusion, fused.about.uses
+    rows: list[dict[str, Any]] = [
+        {"name": name, "weight": weight} for name, weight in zip(paths, fusion.weights, strict=True)
+    ]
+    for row, mean, deviation in zip(rows, fusion.means, fusion.scales, strict=False):  # sums and ranks have none
+        row |= {"mean": mean, "scale": deviation}
+    captions, clips = len(fused.caption_ids), len(fused.video_ids)
+    if as_json:
+        print_json({"scores": out, "captions": captions, "clips": clips, "systems": rows, "uses": uses})
+        return
+    terminal, among = console(), f"{count(captions, 'caption')} with {count(clips, 'clip')} each"
+    terminal.print(f"Fused {len(rows)} systems of {among} into {safe(out)}.")
+    for row in rows:
+        scale = f", mean {row['mean']:.3g} and deviation {row['scale']:.3g} taken out" if "scale" in row else ""
+        terminal.print(f"  {safe(row['name'])}: weight {row['weight']:.3f}{scale}")
+    for use in uses:
+        terminal.print(f"  [yellow]uses {safe(use)}[/]: its scores say so, wherever they are shown")
 
 
 def _read(path: Path, corpus: Corpus | None, split: str | None) -> ScoreBlocks:
@@ -126,25 +141,3 @@ def _validation(options: FuseOptions, corpus: Corpus | None) -> Validation | Non
             "--weight."
         )
     return Validation(systems, own_clip(corpus, systems[0].caption_ids, systems[0].video_ids))
-
-
-def _show(out: Path, fused: FusedScores, names: Sequence[str], as_json: bool) -> None:
-    captions, clips = len(fused.caption_ids), len(fused.video_ids)
-    fusion = fused.fusion
-    rows: list[dict[str, Any]] = [
-        {"name": name, "weight": weight} for name, weight in zip(names, fusion.weights, strict=True)
-    ]
-    for row, mean, deviation in zip(rows, fusion.means, fusion.scales, strict=False):  # sums and ranks have none
-        row |= {"mean": mean, "scale": deviation}
-    if as_json:
-        print_json({"scores": out, "captions": captions, "clips": clips, "systems": rows, "uses": fused.about.uses})
-        return
-    terminal = console()
-    terminal.print(
-        f"Fused {len(names)} systems of {count(captions, 'caption')} with {count(clips, 'clip')} each into {safe(out)}."
-    )
-    for row in rows:
-        scale = f", mean {row['mean']:.3g} and deviation {row['scale']:.3g} taken out" if "scale" in row else ""
-        terminal.print(f"  {safe(row['name'])}: weight {row['weight']:.3f}{scale}")
-    for use in fused.about.uses:
-        terminal.print(f"  [yellow]uses {safe(use)}[/]: its scores say so, wherever they are shown")

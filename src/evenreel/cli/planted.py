@@ -10,12 +10,12 @@ import typer
 
 from evenreel.cli.options import MOST_PROCESSES, JsonOption, from_settings
 from evenreel.cli.progress import share_bar
-from evenreel.cli.show_library import console, print_json, safe
+from evenreel.cli.show_library import console, print_json, safe, table_of
 from evenreel.config import OptionForm
 from evenreel.errors import UsageError
 
 if TYPE_CHECKING:
-    from evenreel.planted import BiasName, PlantedCorpus, PlantedStatistics
+    from evenreel.planted import BiasName, PlantedCorpus
 
 LEAST_S, MOST_S = 0.5, 30.0
 EDIT_HELP = (
@@ -69,10 +69,9 @@ class PlantOptions:
             raise UsageError(
                 f"--short and --long are lengths of the bias 'length', not of {self.bias!r}; leave them out."
             )
-        if self.signs != 1 and self.bias != "scene_text":
-            raise UsageError(f"--signs is of the bias 'scene_text', not of {self.bias!r}; leave it out.")
-        if self.spoken and self.bias != "scene_text":
-            raise UsageError(f"--spoken is of the bias 'scene_text', not of {self.bias!r}; leave it out.")
+        for option, given in (("--signs", self.signs != 1), ("--spoken", self.spoken)):
+            if given and self.bias != "scene_text":
+                raise UsageError(f"{option} is of the bias 'scene_text', not of {self.bias!r}; leave it out.")
         for name, span in (("--short", self.short), ("--long", self.long)):
             if span and not LEAST_S <= span[0] <= span[1] <= MOST_S:
                 raise UsageError(
@@ -87,19 +86,16 @@ class PlantOptions:
             UsageError: see `evenreel.planted.plan_corpus`.
         """
         from evenreel.planted import Harder, PlantSettings, plan_corpus
-
-        harder = Harder(self._hardness(), self.new_annotators, self.misread, self.traced_signs, self.mirror_tint)
-        usual = PlantSettings(mirrors=self.mirrors, signs=self.signs, spoken=self.spoken, harder=harder)
-        settings = replace(usual, short_s=self.short or usual.short_s, long_s=self.long or usual.long_s)
-        return plan_corpus(cast("BiasName", self.bias), self.strength, self.clips, self.seed, settings)
-
-    def _hardness(self) -> float:
         from evenreel.planted.biases import HARD
 
         try:
-            return HARD if self.difficulty == "hard" else float(self.difficulty)
+            difficulty = HARD if self.difficulty == "hard" else float(self.difficulty)
         except ValueError:
             raise UsageError(f"--difficulty is hard or a number from 0 to 1; it was {self.difficulty!r}.") from None
+        harder = Harder(difficulty, self.new_annotators, self.misread, self.traced_signs, self.mirror_tint)
+        usual = PlantSettings(mirrors=self.mirrors, signs=self.signs, spoken=self.spoken, harder=harder)
+        settings = replace(usual, short_s=self.short or usual.short_s, long_s=self.long or usual.long_s)
+        return plan_corpus(cast("BiasName", self.bias), self.strength, self.clips, self.seed, settings)
 
 
 def planted(
@@ -127,30 +123,20 @@ def planted(
 
 
 def _show(plan: PlantedCorpus, out: Path, rendered: int) -> None:
-    from rich.table import Table
-
     from evenreel.planted import planted_statistics
 
     captions = sum(len(clip.caption_ids) for clip in plan.clips)
     kept = f" ({rendered:,} rendered now)" if rendered < len(plan.clips) else ""
     console().print(f"Wrote {safe(out)}: {len(plan.clips):,} clips{kept}, {captions:,} captions.")
-    table = Table(
-        "split", "counted", "as planted", "association", "information", "mean length", box=None, padding=(0, 2)
-    )
-    for column in table.columns[1:]:
-        column.justify = "right"
+    table = table_of(("split", "counted", "as planted", "association", "information", "mean length"))
     for row in planted_statistics(plan):
-        table.add_row(row.split, *_cells(row))
+        association, bits = "" if row.association is None else f"{row.association:.2f}", ""
+        if row.information_bits is not None and row.chance_bits is not None:
+            bits = f"{max(0.0, row.information_bits - row.chance_bits):.2f} bits"
+        share, length = f"{100 * row.planted_share:.0f} %", f"{row.mean_length_s:.1f} s"
+        table.add_row(row.split, f"{row.count:,}", share, association, bits, length)
     console().print(table)
     console().print(
         "as planted: share that agrees with the bias, by it or by chance. association: Cramér's V of the two things "
         "it pairs. information: of the one about the other, above what chance gives in a sample of this size."
     )
-
-
-def _cells(row: PlantedStatistics) -> list[str]:
-    association = "" if row.association is None else f"{row.association:.2f}"
-    bits = ""
-    if row.information_bits is not None and row.chance_bits is not None:
-        bits = f"{max(0.0, row.information_bits - row.chance_bits):.2f} bits"
-    return [f"{row.count:,}", f"{100 * row.planted_share:.0f} %", association, bits, f"{row.mean_length_s:.1f} s"]

@@ -92,18 +92,18 @@ def shifts(
         write_page(
             shifts_page(report), files.html, provenance_of({"checkpoint": [checkpoint], "corpus": [clips.folder]})
         )
-    _show(report, as_json)
+    if as_json:
+        print_json(report.to_json())
+    else:
+        _show(report)
     if report.set_aside:
         raise typer.Exit(EXIT_SET_ASIDE)
 
 
-def _show(report: ShiftReport, as_json: bool) -> None:
+def _show(report: ShiftReport) -> None:
     from evenreel.report.words import percent
     from evenreel.shifts import worst_sentence
 
-    if as_json:
-        print_json(report.to_json())
-        return
     out = console()
     out.print(safe(worst_sentence(report)))
     for direction, rows in report.by_direction().items():

@@ -31,15 +31,6 @@ class Balance:
     hubs: tuple[tuple[int, int], ...]
     skewness: float  # skewness of the number of queries a video; NaN where all have as many
 
-    @property
-    def chance_coverage(self) -> float:
-        """Expected coverage, 0 to 1, if each matched query had a video at random.
-
-        >>> balance(np.array([0, 1]), 2).chance_coverage
-        0.75
-        """
-        return float(1 - (1 - 1 / self.videos) ** self.matched)
-
 
 def balance(matches: NDArray[Any], videos: int) -> Balance:
     """Measure how evenly the queries of a matching are spread over videos.

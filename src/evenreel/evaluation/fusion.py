@@ -148,12 +148,8 @@ def fuse(
             with what is fused, or nothing that is taken from it.
     """
     named = _with_ids(systems)
-    remedy = "give a number for each system, or none"
-    check_kind(weights, Collection, "weights", remedy)
-    for weight in weights:
-        check_kind(weight, Real, "one of the weights", remedy)
-    weights = tuple(float(weight) for weight in weights)
     _check(named, way, weights, validation, direction)
+    weights = tuple(float(weight) for weight in weights)
     from evenreel.debias.frame_length import Fusion, learned_weights, standardisation, uniform_weights
 
     given = _alike(named, finite=way != "rank")
@@ -237,6 +233,10 @@ def _check(
     validation: Validation | None,
     direction: str,
 ) -> None:
+    remedy = "give a number for each system, or none"
+    check_kind(weights, Collection, "weights", remedy)
+    for weight in weights:
+        check_kind(weight, Real, "one of the weights", remedy)
     check_word(way, get_args(Way), "way to fuse")
     check_word(direction, RANKS, "direction")
     if validation is not None:

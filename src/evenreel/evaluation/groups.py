@@ -21,10 +21,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenreel.arrays import Column
+from evenreel.arrays import Column, slices
 from evenreel.corpus.summary import lengths_s
 from evenreel.errors import CorpusError
-from evenreel.evaluation.intervals import numbered
+from evenreel.evaluation.intervals import numbered, one_a_clip
 from evenreel.types import Corpus
 
 SECONDS, WORDS = "seconds", "words"  # of a clip, and of a caption: columns that every corpus has
@@ -70,7 +70,14 @@ def query_groups(corpus: Corpus, column: str, query_ids: Sequence[str], *, of_ca
     """Group queries by COLUMN, or COLUMN=GROUP, of the corpus; many numbers are cut into bands."""
     table, by_caption = column_values(corpus, column)
     if by_caption and not of_captions:
-        table = _of_clips(corpus, table, column)
+        own = corpus.captions.select(pl.col("caption_id").alias("id"), "clip_id").join(table, on="id", how="left")
+        only, mixed = one_a_clip(own)
+        if mixed:
+            raise CorpusError(
+                f"Captions of a clip differ in {column!r} ({len(mixed):,} such clips), so clips are of no group; group "
+                "captions by it (--direction t2v, with the protocol caption)."
+            )
+        table = only.select(pl.col("clip_id").alias("id"), "value")
     if of_captions and not by_caption:
         own = corpus.captions.select(pl.col("caption_id"), pl.col("clip_id").alias("id"))
         table = own.join(table, on="id", how="left").select(pl.col("caption_id").alias("id"), "value")
@@ -81,17 +88,6 @@ def query_groups(corpus: Corpus, column: str, query_ids: Sequence[str], *, of_ca
         if values.drop_nulls().n_unique() > MOST_VALUES:
             return _bands(values)
     return replace(_values(values, column), against=column.partition("=")[2])
-
-
-def _of_clips(corpus: Corpus, table: pl.DataFrame, column: str) -> pl.DataFrame:
-    own = corpus.captions.select(pl.col("caption_id").alias("id"), "clip_id").join(table, on="id", how="left")
-    per_clip = own.group_by("clip_id").agg(pl.col("value").drop_nulls().unique())
-    if (mixed := per_clip.filter(pl.col("value").list.len() > 1)).height:
-        raise CorpusError(
-            f"Captions of a clip differ in {column!r} ({mixed.height:,} such clips), so clips are of no group; group "
-            "captions by it (--direction t2v, with the protocol caption)."
-        )
-    return per_clip.select(pl.col("clip_id").alias("id"), pl.col("value").list.first())
 
 
 def _values(values: pl.Series, column: str) -> QueryGroups:
@@ -259,13 +255,9 @@ def _arrangements(
     generator = np.random.default_rng(seed)
     count, groups = spread.sums.shape
     group = np.argmax(spread.sizes > 0, axis=1)
-    for rows in _chunks(resamples, max(count, groups**2)):
+    for band in slices(resamples, _CHUNK // max(count, groups**2)):
+        rows = band.stop - band.start
         if spread.nested:
             yield spread.exchanged(generator.permuted(np.tile(group, (rows, 1)), axis=1))
         else:
             yield spread.signed(2.0 * generator.integers(0, 2, size=(rows, count)).astype(np.float64) - 1)
-
-
-def _chunks(total: int, width: int) -> Sequence[int]:
-    most = max(1, _CHUNK // width)
-    return [min(most, total - start) for start in range(0, total, most)]

@@ -43,7 +43,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from evenreel.arrays import Column
+from evenreel.arrays import Column, slices
 from evenreel.errors import CorpusError, UsageError
 from evenreel.evaluation.metrics import FIRST_RANK, EvaluationSettings, Metric, PerQuery
 from evenreel.types import Corpus
@@ -150,7 +150,13 @@ def _values(corpus: Corpus, column: str) -> list[str]:
     if column in corpus.clips.columns:
         values = corpus.clips[column]
     elif column in corpus.captions.columns:
-        values = _of_captions(corpus, column)
+        only, mixed = one_a_clip(corpus.captions.select("clip_id", value=column))
+        if mixed:
+            raise CorpusError(
+                f"Captions of clip {mixed[0]!r} differ in {column!r} ({len(mixed):,} such clips), so clips cannot be "
+                "drawn by it; put the column into the table of clips."
+            )
+        values = corpus.clips.select("clip_id").join(only, on="clip_id", how="left", maintain_order="left")["value"]
     else:
         raise CorpusError(
             f"Neither clips nor captions have a column {column!r} to draw by; clips have: "
@@ -160,19 +166,14 @@ def _values(corpus: Corpus, column: str) -> list[str]:
     return ["" if value is None else str(value) for value in known.to_list()]
 
 
-def _of_captions(corpus: Corpus, column: str) -> pl.Series:
-    """Each clip's value of a column that its captions have."""
-    per_clip = corpus.captions.group_by("clip_id", maintain_order=True).agg(pl.col(column).drop_nulls().unique())
-    if (mixed := per_clip.filter(pl.col(column).list.len() > 1)).height:
-        raise CorpusError(
-            f"Captions of clip {mixed['clip_id'][0]!r} differ in {column!r} ({mixed.height:,} such clips), so clips "
-            "cannot be drawn by it; put the column into the table of clips."
-        )
-    only = per_clip.with_columns(pl.col(column).list.first())
-    return corpus.clips.select("clip_id").join(only, on="clip_id", how="left", maintain_order="left")[column]
+def one_a_clip(of_captions: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Return each clip's `value` of a table of its captions, and the clips whose captions differ in it."""
+    found = of_captions.group_by("clip_id", maintain_order=True).agg(pl.col("value").drop_nulls().unique())
+    mixed = found.filter(pl.col("value").list.len() > 1)["clip_id"].to_list()
+    return found.with_columns(pl.col("value").list.first()), mixed
 
 
-_CHUNK_BYTES = 32 * 2**20
+_CHUNK = 4 * 2**20  # numbers of an array of which a few fit the memory set aside
 _ROUNDING, _DECIMALS = 1e-9, 9
 """Two statistics nearer than this share of their size are equal: they differ by the order of a sum."""
 
@@ -263,7 +264,8 @@ def resampled_weights(groups: NDArray[np.int64], resamples: int, seed: int) -> I
 def _resampled_groups(count: int, queries: int, resamples: int, seed: int) -> Iterator[Column]:
     """How many times each of `count` groups is drawn, (b, count) at a time, so few that (b, queries) fits too."""
     generator = np.random.default_rng(seed)
-    for rows in _chunks(resamples, max(queries, count)):
+    for band in slices(resamples, _CHUNK // max(queries, count)):
+        rows = band.stop - band.start
         picks = generator.integers(0, count, size=(rows, count))
         picks += np.arange(rows)[:, None] * count
         yield np.bincount(picks.ravel(), minlength=rows * count).reshape(rows, count).astype(np.float64)
@@ -317,13 +319,11 @@ def _arrangements(count: int, queries: int, settings: EvaluationSettings) -> Ite
     """(b, count) swaps: every one if they are few, else drawn ones."""
     generator = np.random.default_rng(settings.seed)
     exact = 2**count <= settings.resamples
-    done = 0
-    for rows in _chunks(2**count if exact else settings.resamples, 4 * queries):
+    for band in slices(2**count if exact else settings.resamples, _CHUNK // (4 * queries)):
         if exact:
-            yield (np.arange(done, done + rows)[:, None] >> np.arange(count)) % 2 == 1
+            yield (np.arange(band.start, band.stop)[:, None] >> np.arange(count)) % 2 == 1
         else:
-            yield generator.integers(0, 2, size=(rows, count), dtype=np.int8) == 1
-        done += rows
+            yield generator.integers(0, 2, size=(band.stop - band.start, count), dtype=np.int8) == 1
 
 
 def wilcoxon_test(differences: Column, groups: NDArray[np.int64]) -> float:
@@ -393,13 +393,6 @@ def numbered(groups: NDArray[np.int64]) -> tuple[NDArray[np.intp], int]:
     return member.astype(np.intp), len(names)
 
 
-def _chunks(total: int, width: int) -> Iterator[int]:
-    """Numbers of rows that sum to `total`, each so small that a few arrays of it fit the memory set aside."""
-    most = max(1, _CHUNK_BYTES // (8 * width))
-    for start in range(0, total, most):
-        yield min(most, total - start)
-
-
 _WORSE = 1.5  # how many times as bad as the worst group seen one more may be, for the upper end of a mean rank
 
 _FLAT = 1e-12  # values whose standard error is below this share of their range are all equal but for rounding
@@ -455,23 +448,17 @@ def figure_intervals(
     """
     if not settings.resamples:
         return {str(metric): Interval(float(metric.summary(per_query)[0])) for metric in settings.metrics}
-    return {
-        str(metric): figure_interval(metric, per_query, groups, settings.confidence, gallery_size)
-        if metric.is_of_means
-        else _sampled_interval(metric, per_query, groups, settings)
-        for metric in settings.metrics
-    }
-
-
-def _sampled_interval(
-    metric: Metric, per_query: PerQuery, groups: NDArray[np.int64], settings: EvaluationSettings
-) -> Interval:
-    """Percentiles of the figure over samples of groups."""
-    value, columns = float(metric.summary(per_query)[0]), GroupedColumns(per_query, groups)
-    if columns.count < 2:
-        return Interval(value)
-    (drawn,) = sampled_figures([metric], [columns], settings)[str(metric)]
-    return around(value, *percentile_ends(drawn, settings.confidence))
+    found = {}
+    for metric in settings.metrics:
+        if metric.is_of_means:
+            found[str(metric)] = figure_interval(metric, per_query, groups, settings.confidence, gallery_size)
+            continue
+        value, columns = float(metric.summary(per_query)[0]), GroupedColumns(per_query, groups)
+        found[str(metric)] = Interval(value)
+        if columns.count > 1:  # percentiles of the figure over samples of groups
+            (drawn,) = sampled_figures([metric], [columns], settings)[str(metric)]
+            found[str(metric)] = around(value, *percentile_ends(drawn, settings.confidence))
+    return found
 
 
 def figure_interval(
@@ -484,7 +471,7 @@ def figure_interval(
     """
     means = [GroupedMean.of(per_query[column], groups) for column in metric.columns]
     value = float(metric.summary(per_query)[0])
-    (first, *others) = means
+    first, *others = means
     if len(first.sizes) < 2:
         return Interval(value)
     if metric.name == "R" and isinstance(metric.cutoff, int) and metric.cutoff >= gallery_size and value == 100:
@@ -493,16 +480,12 @@ def figure_interval(
         return _rank_interval(first, confidence, float(gallery_size))
     if not others:
         return share_interval(first, confidence) if metric.name == "R" else degree_interval(first, confidence, 100.0)
-    if metric.name == "GeoR":
-        return _geometric(value, [share_interval(mean, confidence) for mean in means])
+    if metric.name == "GeoR":  # the recalls of one ranking rise and fall together, so the ends of their intervals do
+        sides = zip(*(_ends(share_interval(mean, confidence)) for mean in means), strict=True)
+        low, high = (float(np.cbrt(np.prod(ends))) for ends in sides)
+        return around(value, low, high)
     together = GroupedMean(value, np.sum([mean.sums for mean in means], axis=0), first.sizes)
     return degree_interval(together, confidence, 100.0 * len(means))
-
-
-def _geometric(value: float, recalls: Sequence[Interval]) -> Interval:
-    """Geometric means of the ends: the recalls of one ranking rise and fall together, so their ends do."""
-    low, high = (float(np.cbrt(np.prod(ends))) for ends in zip(*map(_ends, recalls), strict=True))
-    return around(value, low, high)
 
 
 def share_interval(mean: GroupedMean, confidence: float) -> Interval:

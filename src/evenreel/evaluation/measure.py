@@ -17,24 +17,15 @@ from evenreel.corpus.folder import CorpusLike, as_corpus
 from evenreel.corpus.relevance import Relevance
 from evenreel.corpus.tables import splits_of
 from evenreel.errors import CorpusError, ScoresError, UsageError
-from evenreel.evaluation.answers import DIAGONAL, QRELS, RELEVANCE, RelevanceLike, judgements_of, relevance_of, truth_of
+from evenreel.evaluation.answers import DIAGONAL, QRELS, RelevanceLike, judgements_of, relevance_of, truth_of
 from evenreel.evaluation.groups import QueryGroups, Spread, bands_of, column_values, query_groups
-from evenreel.evaluation.intervals import (
-    Interval,
-    around,
-    clusters_of,
-    effective,
-    figure_intervals,
-    shown_figure,
-)
+from evenreel.evaluation.intervals import Interval, around, clusters_of, effective, figure_intervals, shown_figure
 from evenreel.evaluation.metrics import FIRST_RANK, Direction, EvaluationSettings, Metric, Ties
 from evenreel.evaluation.ranking import (
     CaptionGroups,
     CheckedScores,
-    DiscountTables,
     GroupedScores,
     Hits,
-    RankingPlan,
     Search,
     group_relevance,
     mean_of,
@@ -303,10 +294,10 @@ def evaluate(
         corpus = as_corpus(corpus, notice=notices.append)
         if not isinstance(scores, Scores):
             scores = as_scores(scores, corpus, partial=settings.partial, notice=notices.append)
-        what = relevance if isinstance(relevance, str) and relevance in RELEVANCE else ""
-        if not what:
-            judged = judgements_of(relevance)
-            relevance, what = (relevance, "given") if judged is None else (judged, QRELS)
+        if (judged := judgements_of(relevance)) is not None:
+            relevance, what = judged, QRELS
+        else:
+            what = relevance if isinstance(relevance, str) else "given"
     checked = CheckedScores(scores)
     notices += _misfits(checked, corpus, settings)
     for column in settings.by:
@@ -314,10 +305,7 @@ def evaluate(
     clusters = clusters_of(corpus, settings.cluster)
     notices += [clusters.notice] if clusters.chosen and clusters.notice and settings.resamples else []
     clip_of = dict(corpus.captions.select("caption_id", "clip_id").iter_rows())
-    named = RELEVANCE[relevance] if isinstance(relevance, str) and relevance in RELEVANCE else None
-    degrees = (
-        named(corpus, checked.caption_ids, checked.video_ids) if named else relevance_of(relevance, corpus, checked)
-    )
+    degrees = relevance_of(relevance, corpus, checked)
     directions: dict[Direction, DirectionResult] = {}
     of_lists = given is None and isinstance(scores, ListedScores)
     wanted = served(scores, notices.append) if of_lists else settings.directions
@@ -325,14 +313,12 @@ def evaluate(
         result = _ranked(direction, checked, degrees, clip_of, settings, part_of(progress, number, len(wanted)))
         drawn = [clip_of[one] for one in result.query_ids] if result.protocol == "caption" else result.query_ids
         result = replace(result, groups=clusters.of(drawn), drawn_by=clusters.word)
-        notices += _left_out(result)
         _check_figures(result, settings.metrics)
         figures = figure_intervals(result.per_query, result.groups, settings, result.gallery_size)
         result = replace(result, summary=figures)
         by = {column: _column(result, corpus, column, settings) for column in settings.by}
         directions[direction] = replace(result, by=by)
-        notices += _too_few(result) if settings.resamples else []
-        notices += _beyond_gallery(result, settings.metrics)
+        notices += _notices(result, settings)
     notices += infinite_scores(checked)
     uses = scores.about.uses
     return Evaluation(directions, settings.metrics, settings.ties, what, settings.confidence, uses, tuple(notices))
@@ -352,9 +338,7 @@ def _ranked(
     if protocol == "caption-group":
         groups = CaptionGroups.of([clip_of[caption] for caption in scores.caption_ids])
         search = Search(GroupedScores(scores, groups), group_relevance(relevance, groups), turned=True)
-    tables = DiscountTables.of(search.gallery_size)
-    plan = RankingPlan(settings.metrics, settings.ties, protocol == "every-caption", tables)
-    ranked = rank_all(search, plan, settings, progress)
+    ranked = rank_all(search, settings, progress, every=protocol == "every-caption")
     found, ids = ranked.found, list(compress(search.query_ids, ranked.found))
     columns = {name: values[found] for name, values in ranked.columns.items()}
     hits = ranked.hits.renumbered(np.cumsum(found) - 1)
@@ -385,8 +369,11 @@ def _check_figures(result: DirectionResult, metrics: Sequence[Metric]) -> None:
             )
 
 
-def _left_out(result: DirectionResult) -> list[str]:
-    """What has to be said of the queries that do not count, or not in every column."""
+def _notices(result: DirectionResult, settings: EvaluationSettings) -> list[str]:
+    """Say which queries do not count, of how few clips (or videos) they are, and which recalls no order could change.
+
+    Clusters of unequal size count as `intervals.effective` says.
+    """
     what, notices = "captions" if result.direction == "t2v" else "clips", []
     if missing := result.without_relevant:
         notices.append(
@@ -398,38 +385,26 @@ def _left_out(result: DirectionResult) -> list[str]:
             f"{result.direction}: {unknown:,} of {len(result.query_ids):,} queries have nothing of relevance 1, only "
             "lower degrees; they count in nDCG alone."
         )
+    as_many = effective(np.unique(result.groups, return_counts=True)[1].astype(np.float64))
+    if settings.resamples and as_many < FEWEST:
+        few = f"are too few ({result.drawn})"
+        unequal = f"differ so much in size that the {result.drawn:,} are as sure as {as_many:.1f} of one size"
+        notices.append(
+            f"{result.direction}: the {result.drawn_by} that the queries are of "
+            f"{few if result.drawn < FEWEST else unequal}; intervals hold from about {FEWEST} on, so do not rely on "
+            "these."
+        )
+    cuts = {metric: [int(one[2:]) for one in metric.columns if one.startswith("R@")] for metric in settings.metrics}
+    if found := ", ".join(str(one) for one, own in cuts.items() if max(own, default=0) >= result.gallery_size):
+        notices.append(
+            f"{result.direction}: the gallery has {result.gallery_size:,} items, so {found} would count all of them in "
+            "any order; choose a k below that."
+        )
     return notices
 
 
-def _beyond_gallery(result: DirectionResult, metrics: Sequence[Metric]) -> list[str]:
-    """A sentence on recalls whose k is at least the size of the gallery, so that no order could change them."""
-    cuts = {metric: [int(one[2:]) for one in metric.columns if one.startswith("R@")] for metric in metrics}
-    found = ", ".join(str(metric) for metric, own in cuts.items() if max(own, default=0) >= result.gallery_size)
-    if not found:
-        return []
-    return [
-        f"{result.direction}: the gallery has {result.gallery_size:,} items, so {found} would count all of them in any "
-        "order; choose a k below that."
-    ]
-
-
-def _too_few(result: DirectionResult) -> list[str]:
-    """A sentence where there are fewer clips (or videos) than intervals were measured to be valid for.
-
-    Clusters of unequal size count as `intervals.effective` says.
-    """
-    told = f"{result.direction}: the {result.drawn_by} that the queries are of"
-    rule = f"intervals hold from about {FEWEST} on, so do not rely on these."
-    if result.drawn < FEWEST:
-        return [f"{told} are too few ({result.drawn}); {rule}"]
-    as_many = effective(np.unique(result.groups, return_counts=True)[1].astype(np.float64))
-    if as_many >= FEWEST:
-        return []
-    return [f"{told} differ so much in size that the {result.drawn:,} are as sure as {as_many:.1f} of one size; {rule}"]
-
-
 def infinite_scores(scores: CheckedScores) -> list[str]:
-    """Return a sentence that names the first score of plus infinity that was read; no sentence where there is none."""
+    """Name the first score of plus infinity that was read, in a sentence."""
     if scores.infinite is None:
         return []
     caption, video = scores.infinite

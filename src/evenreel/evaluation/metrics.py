@@ -57,14 +57,7 @@ _CUT = {
 _NEED_CUTOFF = ("R", "P")
 _OF_FIRST_HIT = ("R", "MedR", "MeanR", "MRR", "Rsum", "GeoR")
 _WORD = re.compile(r"(R|P|nDCG)(?:@([1-9][0-9]{0,8}|R))?")
-_OTHER_NAMES = {
-    "RR": "MRR",
-    "AP": "mAP",
-    "MAP": "mAP",
-    "NDCG": "nDCG",
-    "Precision": "P",
-    "Success": "R",
-}
+_OTHER_NAMES = {"RR": "MRR", "AP": "mAP", "MAP": "mAP", "NDCG": "nDCG", "Precision": "P", "Success": "R"}
 """Names of ir_measures for metrics that have another one here; whatever follows them is the same."""
 _NEARLY = {
     r"(?:Recall)(@[1-9][0-9]*)?": "but R@k says whether one of the first k is relevant",

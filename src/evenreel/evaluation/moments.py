@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from typing import Any, Literal
 
@@ -466,9 +466,7 @@ class MomentEvaluation(Shown):
             "interval_over": {"what": "clips", "count": len(set(self.clip_ids))},
             "confidence": self.confidence,
             "notices": list(self.notices),
-            "summary": {
-                word: {"value": one.value, "low": one.low, "high": one.high} for word, one in self.summary.items()
-            },
+            "summary": {word: asdict(one) for word, one in self.summary.items()},
         }
         if per_query:
             columns = {
@@ -501,7 +499,11 @@ def evaluate_moments(
     check_settings_kind(settings, MomentSettings)
     settings = settings or MomentSettings()
     notices = _misfits(predictions, truth, settings)
-    metrics = [parse_moment_metric(word) for word in settings.metrics or _default_words(predictions, truth)]
+    words = settings.metrics or (CORPUS_WORDS if predictions.clips else DEFAULT_WORDS)
+    if not settings.metrics and not predictions.clips:  # what truth and predictions have an answer to
+        words += RANK_WORDS if (truth.agreeing > 1).any() else ()
+        words += HIGHLIGHT_WORDS if truth.ratings and predictions.ratings else ()
+    metrics = [parse_moment_metric(word) for word in words]
     values: dict[MomentMetric, list[float]] = {metric: [] for metric in metrics}
     for name, clip, true, agreeing in zip(truth.query_ids, truth.clip_ids, truth.windows, truth.agreeing, strict=True):
         predicted = predictions.windows.get(name, np.empty((0, 2)))
@@ -556,11 +558,9 @@ class _Query:
             best = discounts[: min(metric.first, self._shared.shape[1])].sum()
             return float((hits * discounts[: len(hits)]).sum() / best)
         thresholds = THRESHOLDS if metric.threshold is None else (metric.threshold,)
-        return float(np.mean([self._precision(threshold) for threshold in thresholds]))
-
-    def _precision(self, threshold: float) -> float:
         shared = self._shared[: self._most]
-        return average_precision(found_windows(shared, threshold), shared.shape[1])
+        found = [average_precision(found_windows(shared, least), shared.shape[1]) for least in thresholds]
+        return float(np.mean(found))
 
 
 def _highlight(metric: MomentMetric, rated: NDArray[np.float64] | None, scores: NDArray[np.float64] | None) -> float:
@@ -576,14 +576,6 @@ def _highlight(metric: MomentMetric, rated: NDArray[np.float64] | None, scores: 
     fitted = np.zeros(len(right))
     fitted[: len(scores)] = scores[: len(right)]
     return float(np.mean([rated_precision(column, fitted) for column in right.T]))
-
-
-def _default_words(predictions: MomentPredictions, truth: MomentTruth) -> tuple[str, ...]:
-    """The metrics that the truth and the predictions have an answer to."""
-    if predictions.clips:
-        return CORPUS_WORDS
-    ranks = RANK_WORDS if (truth.agreeing > 1).any() else ()
-    return (*DEFAULT_WORDS, *ranks, *(HIGHLIGHT_WORDS if truth.ratings and predictions.ratings else ()))
 
 
 def _misfits(predictions: MomentPredictions, truth: MomentTruth, settings: MomentSettings) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ A first hit is a triple: `above` items score higher than the best relevant score
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -598,15 +598,6 @@ class DiscountTables:
         return cls(Discounts.of(1 / np.log2(places + 1)), Discounts.of(1 / places))
 
 
-def order_columns(places: Places, items: Items, metrics: Iterable[Metric], tables: DiscountTables) -> dict[str, Column]:
-    """Compute the columns (b,) of metrics of the whole order, in percent; NaN for queries without relevant items."""
-    return {
-        str(metric): 100 * _FORMS[metric.name](metric, places, items, tables)
-        for metric in metrics
-        if metric.name in _FORMS
-    }
-
-
 def ndcg(places: Places, items: Items, cutoff: Cutoff, tables: DiscountTables) -> Column:
     """Compute nDCG: the gain discounted by 1 / log2(place + 1), divided by that of the best order; see `Metric.cutoff`.
 
@@ -682,9 +673,7 @@ def _sums(values: NDArray[np.float64] | Indices, query: Indices, queries: int) -
     return np.bincount(query, values, minlength=queries).astype(np.float64)
 
 
-_Form = Callable[[Metric, Places, Items, DiscountTables], Column]
-
-_FORMS: dict[str, _Form] = {
+_FORMS: dict[str, Callable[[Metric, Places, Items, DiscountTables], Column]] = {
     "nDCG": lambda metric, places, items, tables: ndcg(places, items, metric.cutoff, tables),
     "mAP": lambda metric, places, items, tables: average_precision(places, tables),
     "mAP-EPIC": lambda metric, places, items, tables: average_precision(places, tables, graded=True),
@@ -701,35 +690,29 @@ class Ranked:
     hits: Hits
 
 
-@dataclass(frozen=True, eq=False)
-class RankingPlan:
-    """Settings of the ranking of queries, and what to compute of each."""
-
-    metrics: tuple[Metric, ...]  # metrics whose columns are computed
-    ties: Ties  # how items with equal scores are ranked
-    every: bool  # whether each relevant item is ranked alone, without the query's other relevant items (`every_hit`)
-    tables: DiscountTables  # discounts for the size of the gallery
-
-    def calculate(self, scores: NDArray[Any], items: Items) -> Ranked:
-        """Rank b queries by their scores (b, gallery) and compute the columns of the metrics."""
-        scores = query_by_query(scores)
-        found = np.bincount(items.query, minlength=len(scores)) > 0
-        ordered = any(metric.needs_order for metric in self.metrics)
-        counted = items if ordered else items.where(items.degree == 1) if self.every else best_items(scores, items)
-        places = find_places(scores, counted, self.ties)
-        hits = every_hit(places) if self.every else first_hits(places)
-        columns = {
-            name: mean_of(hits.query, values, len(scores)) for name, values in hit_columns(hits, self.metrics).items()
-        }
-        return Ranked(found, columns | order_columns(places, items, self.metrics, self.tables), hits)
-
-
-def rank_all(search: Search, plan: RankingPlan, settings: EvaluationSettings, progress: Progress) -> Ranked:
+def rank_all(search: Search, settings: EvaluationSettings, progress: Progress, *, every: bool) -> Ranked:
     """Rank every query of a direction, and compute the columns of the metrics.
 
     Scores and relevance are read in this thread alone, each pair once; blocks are copied, so they may share a buffer.
+    With `every`, each relevant item is ranked alone, without the query's other relevant items (`every_hit`).
     """
-    threads = settings.threads or usable_cores()
+    threads, tables = settings.threads or usable_cores(), DiscountTables.of(search.gallery_size)
+    ordered = any(metric.needs_order for metric in settings.metrics)
+
+    def calculate(scores: NDArray[Any], items: Items) -> Ranked:
+        """Rank b queries by their scores (b, gallery) and compute the columns of the metrics."""
+        scores = query_by_query(scores)
+        found = np.bincount(items.query, minlength=len(scores)) > 0
+        counted = items if ordered else items.where(items.degree == 1) if every else best_items(scores, items)
+        places = find_places(scores, counted, settings.ties)
+        hits = every_hit(places) if every else first_hits(places)
+        own = hit_columns(hits, settings.metrics)
+        columns = {name: mean_of(hits.query, values, len(scores)) for name, values in own.items()}
+        for metric in settings.metrics:  # of the whole order, in percent; NaN for queries without relevant items
+            if metric.name in _FORMS:
+                columns[str(metric)] = 100 * _FORMS[metric.name](metric, places, items, tables)
+        return Ranked(found, columns, hits)
+
     waiting: deque[Future[Ranked]] = deque()
     done: list[Ranked] = []
     finished = 0
@@ -737,16 +720,16 @@ def rank_all(search: Search, plan: RankingPlan, settings: EvaluationSettings, pr
         pieces = score_pieces(search, settings.band_bytes)
         while waiting or not done:
             for scores, items in islice(pieces, 2 * threads - len(waiting)):
-                waiting.append(pool.submit(plan.calculate, scores, items))
+                waiting.append(pool.submit(calculate, scores, items))
             done.append(waiting.popleft().result())
             finished += len(done[-1].found)
             progress(finished / len(search.query_ids))
     starts = np.cumsum([0] + [len(part.found) for part in done])
-    every = np.arange(starts[-1])
+    numbers = np.arange(starts[-1])
     return Ranked(
         np.concatenate([part.found for part in done]),
         {name: np.concatenate([part.columns[name] for part in done]) for name in done[0].columns},
-        Hits.joined([part.hits.renumbered(every[start:]) for part, start in zip(done, starts, strict=False)]),
+        Hits.joined([part.hits.renumbered(numbers[start:]) for part, start in zip(done, starts, strict=False)]),
     )
 
 

@@ -24,12 +24,12 @@ A bank that does not fit, or is no numbers, is a `ScoresError`; a setting out of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from inspect import signature
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,17 +55,7 @@ from evenreel.types import ScoreBlocks, Scores
 _ROUNDING = 1e-9  # two steps that differ by less than this share of their size are equal
 
 
-class Potentials(NamedTuple):
-    """Potentials (Q,) of queries and (V,) of items of a plan exp(kernel + of_queries[:, None] + of_items).
-
-    That of an item is the lower, the more queries prefer it than it has room for.
-    """
-
-    of_queries: Column
-    of_items: Column
-
-
-def potentials(kernel: NDArray[np.float64], iterations: int, *, equal: bool = False) -> Potentials:
+def potentials(kernel: NDArray[np.float64], iterations: int, *, equal: bool = False) -> tuple[Column, Column]:
     """Compute the potentials of the entropic transport of queries to items, by Sinkhorn's rounds.
 
     The rows of the plan sum to 1 / Q and its columns to 1 / V, or to at most 1 / Q where Q is below V: equal shares
@@ -75,6 +65,10 @@ def potentials(kernel: NDArray[np.float64], iterations: int, *, equal: bool = Fa
         kernel: (Q, V) scores divided by the temperature; each row and each column has a finite one.
         iterations: greatest number of rounds; fewer are run where a round changes nothing.
         equal: whether columns have equal shares also where there are fewer queries than items.
+
+    Returns:
+        Potentials (Q,) of queries and (V,) of items of a plan exp(kernel + of_queries[:, None] + of_items). That of an
+        item is the lower, the more queries prefer it than it has room for.
     """
     queries, items = kernel.shape
     share, most = -np.log(queries), -np.log(items if equal else min(queries, items))
@@ -87,7 +81,7 @@ def potentials(kernel: NDArray[np.float64], iterations: int, *, equal: bool = Fa
         before, of_queries = of_queries, share - logsumexp(kernel + of_items, axis=1)
         if np.abs(of_queries - before).max() <= _ROUNDING * max(1.0, np.abs(of_queries).max()):
             break
-    return Potentials(of_queries, of_items)
+    return of_queries, of_items
 
 
 Matrix = NDArray[Any]
@@ -203,73 +197,6 @@ def slabs(total: int, width: int) -> Iterator[slice]:
     return slices(total, _SLAB_BYTES // (8 * max(width, 1)))
 
 
-@dataclass(frozen=True)
-class HubMemory:
-    """Settings of the hubness suppression memory; defaults are those of the authors, for cosines of CLIP.
-
-    Attributes:
-        batch: number of queries that are answered at a time.
-        remembered: number of earlier batches that count; None for a tenth of the number of items, at least 1.
-        alpha: inverse temperature of the softmax over the queries, in units of the scores.
-        beta: inverse temperature of the softmax over the items.
-        weight: share m of the softmax over the queries, 0 to 1.
-
-    Raises:
-        UsageError: a setting is out of its range.
-    """
-
-    batch: int = 16
-    remembered: int | None = None
-    alpha: float = 100.0
-    beta: float = 10.0
-    weight: float = 0.5
-
-    def __post_init__(self) -> None:
-        """Refuse what is no memory; a comparison with NaN is false, so it is refused too."""
-        if not (self.batch >= 1 and (self.remembered is None or self.remembered >= 1)):
-            raise UsageError(
-                "A memory has batches of 1 query or more and remembers 1 or more of them; they were "
-                f"{self.batch} and {self.remembered}."
-            )
-        if not (0 < self.alpha < np.inf and 0 < self.beta < np.inf and 0 <= self.weight <= 1):
-            raise UsageError(
-                "The inverse temperatures of a memory are finite and above 0 and its weight is 0 to 1; they were "
-                f"{self.alpha}, {self.beta} and {self.weight}."
-            )
-
-
-def suppressed(values: Matrix, settings: HubMemory) -> NDArray[np.float64]:
-    """Lower the scores (Q, V) of hubs: weight each batch of queries by softmaxes over it and the batches before it.
-
-    The first batch stays as it is.
-    """
-    window = 1 + (settings.remembered or max(1, values.shape[1] // 10))
-    starts = range(0, len(values), settings.batch)
-    result = np.empty(values.shape)
-    earlier = np.empty((0, values.shape[1]))  # log sums from each batch of the window before to that window's end
-    for first in range(0, len(starts), window):
-        batches = [slice(start, start + settings.batch) for start in starts[first : first + window]]
-        sums = np.stack(
-            [np.logaddexp.reduce(settings.alpha * values[rows].astype(np.float64), axis=0) for rows in batches]
-        )
-        until = np.logaddexp.accumulate(sums, axis=0)
-        for place, rows in enumerate(batches):
-            before = earlier[place + 1 : place + 2]  # none at the window's end, and before the second window
-            of_items = np.logaddexp.reduce([until[place], *before], axis=0)
-            result[rows] = _weighted(values[rows].astype(np.float64), of_items, settings)
-        earlier = np.logaddexp.accumulate(sums[::-1], axis=0)[::-1]
-    result[: settings.batch] = values[: settings.batch]
-    return result
-
-
-def _weighted(values: NDArray[np.float64], of_items: NDArray[np.float64], settings: HubMemory) -> NDArray[np.float64]:
-    of_queries = _finite(logsumexp(settings.beta * values, axis=1, keepdims=True))
-    by_queries = settings.weight * np.exp(settings.alpha * values - _finite(of_items))
-    by_items = (1 - settings.weight) * np.exp(settings.beta * values - of_queries)
-    with np.errstate(invalid="ignore"):
-        return np.where(np.isneginf(values), values, values * (by_queries + by_items))
-
-
 def _finite(logs: NDArray[np.float64]) -> NDArray[np.float64]:
     """The logarithm of a sum of nothing is no shift."""
     return np.where(np.isneginf(logs), 0.0, logs)
@@ -374,17 +301,58 @@ def csls(scores: Scores, neighbours: int = 10) -> Scores:
     return result_of(scores, result, OTHER_QUERIES)
 
 
-def hub_memory(scores: Scores, direction: Direction = "t2v", settings: HubMemory | None = None) -> Scores:
+def hub_memory(  # noqa: PLR0913, PLR0917 -- scores and direction, and the method's own settings by name
+    scores: Scores,
+    direction: Direction = "t2v",
+    batch: int = 16,
+    remembered: int | None = None,
+    alpha: float = 100.0,
+    beta: float = 10.0,
+    weight: float = 0.5,
+) -> Scores:
     """Apply the hubness suppression memory of HAT-VTR: weight scores by softmaxes over earlier queries and over items.
 
     Queries are taken in batches, in the order of the rows (of the columns in `v2t`), and none uses a later one.
     Captions of one clip that follow each other lower that very clip, so shuffle them. The first batch stays as it is,
     so rows have different scales, and only queries' rankings mean anything. The numbers of the authors are for cosines
     in CLIP-like models; as in `dual_softmax`, what is lowered of a score below 0 rises.
+
+    Args of its own: `batch` is the number of queries that are answered at a time, `remembered` that of earlier batches
+    that count (None for a tenth of the number of items, at least 1); `alpha` is the inverse temperature of the softmax
+    over the queries, in units of the scores, `beta` that of the softmax over the items, and `weight` the share m of
+    that over the queries, 0 to 1.
     """
+    if not (batch >= 1 and (remembered is None or remembered >= 1)):
+        raise UsageError(
+            f"A memory has batches of 1 query or more and remembers 1 or more of them; they were {batch} and "
+            f"{remembered}."
+        )
+    if not (0 < alpha < np.inf and 0 < beta < np.inf and 0 <= weight <= 1):  # false of NaN too
+        raise UsageError(
+            "The inverse temperatures of a memory are finite and above 0 and its weight is 0 to 1; they were "
+            f"{alpha}, {beta} and {weight}."
+        )
     values = queries_as_rows(checked_numbers(scores.values, scores), direction)
-    found = suppressed(values, settings or HubMemory())
-    return result_of(scores, queries_as_rows(found, direction), EARLIER_QUERIES)
+    window = 1 + (remembered or max(1, values.shape[1] // 10))
+    starts = range(0, len(values), batch)
+    result = np.empty(values.shape)
+    earlier = np.empty((0, values.shape[1]))  # log sums from each batch of the window before to that window's end
+    for first in range(0, len(starts), window):
+        batches = [values[start : start + batch].astype(np.float64) for start in starts[first : first + window]]
+        sums = np.stack([np.logaddexp.reduce(alpha * own, axis=0) for own in batches])
+        until = np.logaddexp.accumulate(sums, axis=0)
+        for place, own in enumerate(batches):
+            before = earlier[place + 1 : place + 2]  # none at the window's end, and before the second window
+            of_items = np.logaddexp.reduce([until[place], *before], axis=0)
+            of_queries = logsumexp(beta * own, axis=1, keepdims=True)
+            by_queries = weight * np.exp(alpha * own - _finite(of_items))
+            by_items = (1 - weight) * np.exp(beta * own - _finite(of_queries))
+            start = starts[first + place]
+            with np.errstate(invalid="ignore"):
+                result[start : start + batch] = np.where(np.isneginf(own), own, own * (by_queries + by_items))
+        earlier = np.logaddexp.accumulate(sums[::-1], axis=0)[::-1]
+    result[:batch] = values[:batch]
+    return result_of(scores, queries_as_rows(result, direction), EARLIER_QUERIES)
 
 
 def sinkhorn_over_test(scores: Scores, temperature: float = 0.01, iterations: int = 10) -> Scores:
@@ -398,17 +366,13 @@ def sinkhorn_over_test(scores: Scores, temperature: float = 0.01, iterations: in
     a pair of minus infinity is never transported.
     """
     values = checked_numbers(scores.values, scores)
-    found = _potentials(values, temperature, iterations, equal=True)
-    of_both = temperature * found.of_queries[:, None] + temperature * found.of_items
+    of_queries, of_items = _potentials(values, temperature, iterations, equal=True)
+    of_both = temperature * of_queries[:, None] + temperature * of_items
     return result_of(scores, np.asarray(values + of_both.astype(values.dtype)), OTHER_QUERIES)
 
 
 def sinkhorn_norm(
-    scores: Scores,
-    bank: Matrix,
-    temperature: float = 0.02,
-    iterations: int = 20,
-    direction: Direction = "t2v",
+    scores: Scores, bank: Matrix, temperature: float = 0.02, iterations: int = 20, direction: Direction = "t2v"
 ) -> Scores:
     """Lower the scores of hubs: add to each item its potential in an entropic transport of the bank's queries.
 
@@ -420,8 +384,8 @@ def sinkhorn_norm(
     good `temperature`.
     """
     values, bank = _with_bank(scores, bank, direction)
-    offsets = temperature * _potentials(bank, temperature, iterations).of_items
-    lowered = queries_as_rows(less_column(values, -offsets), direction)
+    _, of_items = _potentials(bank, temperature, iterations)
+    lowered = queries_as_rows(less_column(values, -temperature * of_items), direction)
     return result_of(scores, lowered, bank_label(bank, values, direction))
 
 
@@ -442,10 +406,8 @@ def dual_bank_sinkhorn(
     W other captions for `v2t`.
     """
     values, bank = _with_bank(scores, bank, direction)
-    pairs, items = (
-        queries_as_rows(unmasked(pairs, "The scores of the bank's captions with its videos"), direction),
-        values.shape[1],
-    )
+    pairs = queries_as_rows(unmasked(pairs, "The scores of the bank's captions with its videos"), direction)
+    items = values.shape[1]
     if pairs.ndim != 2 or len(pairs) != len(bank) or not pairs.shape[1]:
         raise ScoresError(
             f"The scores of the bank's captions with the bank's videos have the shape {pairs.shape}, queries of "
@@ -454,13 +416,13 @@ def dual_bank_sinkhorn(
     if np.isnan(pairs).any() or np.isposinf(pairs).any():
         raise ScoresError("The scores of the bank's captions with its videos are NaN or infinite in places.")
     both = np.hstack([bank, pairs])
-    offsets = temperature * _potentials(both, temperature, iterations, equal=True).of_items[:items]
-    lowered = queries_as_rows(less_column(values, -offsets), direction)
+    _, of_items = _potentials(both, temperature, iterations, equal=True)
+    lowered = queries_as_rows(less_column(values, -temperature * of_items[:items]), direction)
     label = f"{bank_label(bank, values, direction)}, and {both.shape[1] - items:,} items of its own"
     return result_of(scores, lowered, label)
 
 
-def _potentials(scores: Matrix, temperature: float, iterations: int, *, equal: bool = False) -> Potentials:
+def _potentials(scores: Matrix, temperature: float, iterations: int, *, equal: bool = False) -> tuple[Column, Column]:
     """Potentials of rows and columns; those with nothing finite take no part and have 0."""
     if not (temperature > 0 and iterations >= 1):
         raise UsageError(
@@ -474,7 +436,7 @@ def _potentials(scores: Matrix, temperature: float, iterations: int, *, equal: b
         whole = rows.all() and columns.all()
         found = potentials(kernel if whole else kernel[np.ix_(rows, columns)], iterations, equal=equal)
         of_queries[rows], of_items[columns] = found
-    return Potentials(of_queries, of_items)
+    return of_queries, of_items
 
 
 @dataclass(frozen=True, eq=False)
@@ -512,10 +474,10 @@ def load_bank(path: Path, video_ids: Sequence[str] | None = None, caption_ids: S
         if name not in arrays:
             continue
         own = row_of_text(path, name, arrays[name])
-        what, side, place = (
-            ("caption", "clip")[axis],
-            ("caption", "video")[axis],
+        place, what, side = (
             {one: at for at, one in enumerate(own)},
+            ("caption", "clip")[axis],
+            name.removesuffix("_ids"),
         )
         if missing := [one for one in ids or () if one not in place]:
             raise ScoresError(f"{path} has no scores for the {what} {missing[0]!r} ({len(missing):,} missing in all).")
@@ -532,7 +494,7 @@ ALONE: dict[Direction, str] = {
 }
 """What corrected scores that are kept say as well where their figures in the other direction mean nothing."""
 
-_GIVEN = ("scores", "direction", "bank", "pairs", "settings")  # parameters of corrections that are no settings
+_GIVEN = ("scores", "direction", "bank", "pairs")  # parameters of corrections that are no settings
 _COSINE_ROUNDING = 1e-3  # cosines of float16 vectors leave -1 to 1 by as much
 
 
@@ -569,8 +531,6 @@ class Rescoring:
     @property
     def usual(self) -> dict[str, Any]:
         """Settings of the authors by name."""
-        if "settings" in self._parameters:
-            return {one.name: one.default for one in fields(HubMemory)}
         return {name: value for name, value in self._parameters.items() if name not in _GIVEN}
 
     def chosen(self, settings: RescoringSettings) -> dict[str, Any]:
@@ -662,8 +622,6 @@ def rescore(
         verb = "needs" if method.needs_pairs else "takes no"
         raise UsageError(f"{method.name} {verb} scores of the bank's captions with the bank's videos.")
     chosen = method.chosen(settings or RescoringSettings())
-    if method.function is hub_memory:
-        return hub_memory(of_all, direction, HubMemory(**chosen))
     banks = {
         name: None if one is None else as_matrix(one, name, f"The scores of the {name}")
         for name, one in {"bank": bank, "pairs": pairs}.items()

@@ -119,31 +119,29 @@ Scores(values, caption_ids, video_ids).
     said: list[str] = []
     tell = notice or said.append
     if isinstance(given, (str, os.PathLike)) and corpus is not None:
-        found = load_scores(given, corpus, partial=partial, notice=tell)
+        found: OwnScores = load_scores(given, corpus, partial=partial, notice=tell)
     else:
-        found = _fitted(given, own_scores(given, name, corpus, partial=partial), corpus, name, tell)
+        found = own_scores(given, name, corpus, partial=partial)
+        if isinstance(found, ListedScores):
+            if corpus is None:
+                raise ScoresError(
+                    f"{name} has a row a pair, and pairs may be left out of it; give its corpus too: as_scores({name}, "
+                    "corpus)."
+                )
+            tell_of_gaps(found, tell)
+        elif isinstance(found, Scores):
+            found = found if corpus is None else by_ids(name, found, corpus, tell)
+        elif corpus is None:
+            raise UsageError(
+                f"{name} is {described(given)} without ids; give a corpus too, or scores with their ids: "
+                "Scores(values, caption_ids, video_ids)."
+            )
+        else:
+            found = in_order(name, cast("NDArray[Any]", found), corpus, corpus, tell)
     if isinstance(found, ListedScores):
         return replace(found, notices=(*found.notices, *said))
+    found = cast("Scores", found)
     return replace(found, about=replace(found.about, notices=(*found.about.notices, *said)))
-
-
-def _fitted(given: object, found: OwnScores, corpus: Corpus | None, name: str, notice: Notice) -> Scores | ListedScores:
-    if isinstance(found, ListedScores):
-        if corpus is None:
-            raise ScoresError(
-                f"{name} has a row a pair, and pairs may be left out of it; give its corpus too: as_scores({name}, "
-                "corpus)."
-            )
-        tell_of_gaps(found, notice)
-        return found
-    if isinstance(found, Scores):
-        return found if corpus is None else by_ids(name, found, corpus, notice)
-    if corpus is None:
-        raise UsageError(
-            f"{name} is {described(given)} without ids; give a corpus too, or scores with their ids: Scores(values, "
-            "caption_ids, video_ids)."
-        )
-    return in_order(name, cast("NDArray[Any]", found), corpus, corpus, notice)
 
 
 def own_scores(
@@ -285,7 +283,13 @@ def read_scores(
         return check_matrix(path, values) if values is not None and values.ndim == 2 else _of_arrays(path, arrays)
     if kind == ".json":
         return read_predictions(path, corpus, partial=partial, queries=queries)
-    table = _parquet(path) if kind == ".parquet" else _text(path)
+    if kind == ".parquet":
+        try:
+            table: NDArray[Any] | pl.DataFrame | None = read_table(path)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise ScoresError(f"{path} cannot be read as Parquet ({error}).") from error
+    else:
+        table = _text(path)
     if isinstance(table, np.ndarray):
         return table
     if table is None:
@@ -392,13 +396,6 @@ def _reason(error: Exception) -> str:
     return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
 
 
-def _parquet(path: Path) -> pl.DataFrame:
-    try:
-        return read_table(path)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise ScoresError(f"{path} cannot be read as Parquet ({error}).") from error
-
-
 def _text(path: Path) -> NDArray[Any] | pl.DataFrame | None:
     """A matrix of numbers or a table with a head, as the first line that is no comment says; None for a run."""
     opened = gzip.open if path.suffix == ".gz" else open
@@ -411,7 +408,15 @@ def _text(path: Path) -> NDArray[Any] | pl.DataFrame | None:
     is_run = len(words) == 6 and (words[1] == "Q0" or kind not in (".csv", ".tsv", ".txt"))
     cells = re.split(r"\s*[,;\s]\s*", first.strip())
     if not is_run and cells[0] and all(map(_NUMBER.fullmatch, cells)):
-        return _numbers(path, next((one for one in ",;" if one in first), None))
+        separator = next((one for one in ",;" if one in first), None)
+        try:
+            values: NDArray[Any] = np.loadtxt(path, delimiter=separator, ndmin=2, encoding="utf-8-sig")
+        except _UNREADABLE as error:
+            raise ScoresError(
+                f"{path} is no matrix of numbers ({_reason(error)}); a row has a number for each clip."
+            ) from error
+        named = len(values) > 1 and (values[0] == np.arange(values.shape[1])).all()  # as pandas names columns
+        return values[1:] if named else values
     if is_run or kind not in (".csv", ".tsv"):
         return None
     separator = next((one for one in "\t;" if one in first), ",")
@@ -421,19 +426,8 @@ def _text(path: Path) -> NDArray[Any] | pl.DataFrame | None:
         raise ScoresError(f"{path} cannot be read as a table ({_reason(error)}).") from error
     frame = frame.rename({"": INDEX}) if "" in frame.columns else frame  # the index of pandas
     ids = {*QUERY_NAMES, *ITEM_NAMES, INDEX}
-    numbers = {name: frame[name].cast(pl.Float64, strict=False) for name in frame.columns if name not in ids}
-    return frame.with_columns(one for name, one in numbers.items() if one.null_count() == frame[name].null_count())
-
-
-def _numbers(path: Path, separator: str | None) -> NDArray[Any]:
-    try:
-        values: NDArray[Any] = np.loadtxt(path, delimiter=separator, ndmin=2, encoding="utf-8-sig")
-    except _UNREADABLE as error:
-        raise ScoresError(
-            f"{path} is no matrix of numbers ({_reason(error)}); a row has a number for each clip."
-        ) from error
-    named = len(values) > 1 and (values[0] == np.arange(values.shape[1])).all()  # pandas writes the numbers of columns
-    return values[1:] if named else values
+    numbers = [one.cast(pl.Float64, strict=False) for one in frame if one.name not in ids]
+    return frame.with_columns(one for one in numbers if one.null_count() == frame[one.name].null_count())
 
 
 def read_run(
@@ -830,7 +824,15 @@ def cut_to(
     if not captions and not clips:
         return scores
     if not len(rows) or not len(columns):
-        raise ScoresError(_of_another_part(path, scores, whole, "captions" if not len(rows) else "clips"))
+        what, of = "clips" if len(rows) else "captions", scores.video_ids
+        if not len(rows):
+            asked = pl.col("caption_id").is_in(pl.Series(scores.caption_ids, dtype=pl.String).implode())
+            of = whole.captions.filter(asked)["clip_id"].to_list()
+        splits = " and ".join(map(repr, splits_of(whole, of))) or "other parts"
+        raise ScoresError(
+            f"{path} has no scores of {what} of the part that is asked for: its {what} are of {splits}; choose that, "
+            "or score this part."
+        )
     others = " and ".join(count(one, word) for one, word in ((captions, "caption"), (clips, "clip")) if one)
     known = " What they use was of the whole gallery, so better score the part alone." if scores.about.uses else ""
     notice(f"The file also has scores of {others} of other parts of the corpus, which are left out.{known}")
@@ -851,14 +853,3 @@ def _together(places: Indices) -> slice | Indices:
     """The places as a slice where they have no gap, so that numpy makes a view."""
     first, last = int(places[0]), int(places[-1])
     return slice(first, last + 1) if last - first + 1 == len(places) else places
-
-
-def _of_another_part(path: Path, scores: Scores | ListedScores, whole: Corpus, what: str) -> str:
-    """The sentence for scores of which nothing is left, with the splits that they are of."""
-    clips = scores.video_ids
-    if what == "captions":
-        asked = pl.col("caption_id").is_in(pl.Series(scores.caption_ids, dtype=pl.String).implode())
-        clips = whole.captions.filter(asked)["clip_id"].to_list()
-    splits = splits_of(whole, clips)
-    of = f"its {what} are of {' and '.join(map(repr, splits))}" if splits else f"its {what} are of other parts"
-    return f"{path} has no scores of {what} of the part that is asked for: {of}; choose that, or score this part."

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from importlib.resources import files
 from math import inf
 from string import Formatter
 from typing import Literal, NamedTuple
@@ -22,12 +20,10 @@ from evenreel.planted.vocabulary import (
     colours,
     habits_beside,
     new_annotators,
+    phrases,
     sentences,
     shapes,
-    sign_sentences,
     sign_styles,
-    spoken_captions,
-    spoken_sentences,
     unnamed_shapes,
     words_for,
 )
@@ -43,7 +39,6 @@ BIAS_OF = {
     "mirror_tint": "source",
 }
 """The bias that each setting belongs to."""
-
 
 HARD = 1.0
 """The difficulty at which the encoder alone finds about half."""
@@ -88,25 +83,10 @@ class Harder:
         return {each.name: value for each, value in values if value != each.default}
 
 
-def check_harder(bias: str, harder: Harder) -> None:
-    """Check that settings of a harder world belong to a bias."""
-    for name in harder.changed:
-        if BIAS_OF[name] != bias:
-            raise UsageError(f"{name} is a setting of the bias {BIAS_OF[name]!r}, not of {bias!r}; leave it out.")
-
-
-def harder_texts(harder: Harder) -> Iterator[str]:
-    """Yield the description, as in `planted.json`, of each setting of a harder world that is not at its default."""
-    texts = json.loads(files("evenreel.planted").joinpath("harder.json").read_text(encoding="utf-8"))
-    return (texts[name] for name in harder.changed)
-
-
 ATTRIBUTES = ("colour", "shape", "size", "activity", "background")
 """All that a caption can name."""
 
-
 SUBJECT = frozenset({"colour", "shape", "size"})
-
 
 Pick = Callable[[np.random.Generator, Sequence[str]], str]
 """Chooses one of several words or phrases that mean the same."""
@@ -132,7 +112,20 @@ def caption(
     if not names or not set(names) <= set(ATTRIBUTES):
         raise UsageError(f"a caption names some of {', '.join(ATTRIBUTES)}; asked for {sorted(names)}")
     pattern = pick(rng, _fitting_patterns(frozenset(names)))
-    return pattern.format(**_SceneWords(scene, rng, pick).of(names))
+    activity = activities()[scene.activity]
+
+    def word(attribute: str) -> str:
+        return pick(rng, words_for(attribute, scene.attributes[attribute]))
+
+    words = [word(part) for part in ("size", "colour") if part in names]
+    words.append(word("shape") if "shape" in names else pick(rng, unnamed_shapes()))
+    article = "an" if words[0][0] in "aeiou" else "a"
+    return pattern.format(
+        subject=" ".join([article, *words]),
+        does=pick(rng, activity.does),
+        doing=pick(rng, activity.doing),
+        where=word("background"),
+    )
 
 
 @cache
@@ -149,33 +142,6 @@ def _fitting_patterns(names: frozenset[str]) -> tuple[str, ...]:
         ):
             fitting.append(pattern)
     return tuple(fitting)
-
-
-@dataclass(frozen=True)
-class _SceneWords:
-    """The words for what a scene shows."""
-
-    scene: Scene
-    rng: np.random.Generator
-    pick: Pick
-
-    def of(self, names: Collection[str]) -> dict[str, str]:
-        activity = activities()[self.scene.activity]
-        return {
-            "subject": self._subject(names),
-            "does": self.pick(self.rng, activity.does),
-            "doing": self.pick(self.rng, activity.doing),
-            "where": self._word("background"),
-        }
-
-    def _subject(self, names: Collection[str]) -> str:
-        words = [self._word(part) for part in ("size", "colour") if part in names]
-        words.append(self._word("shape") if "shape" in names else self.pick(self.rng, unnamed_shapes()))
-        phrase = " ".join(words)
-        return f"an {phrase}" if phrase[0] in "aeiou" else f"a {phrase}"
-
-    def _word(self, attribute: str) -> str:
-        return self.pick(self.rng, words_for(attribute, self.scene.attributes[attribute]))
 
 
 PLANTED_SCENES = SceneRanges(duration_s=(2.0, 4.0), sign_share=0.0, width=160, height=120)
@@ -230,11 +196,31 @@ class PlantSettings:
             )
         if not 2 <= self.group <= words:
             raise UsageError(f"a group has 2 to {words} clips, one for each word on their signs; it was {self.group}")
-        _check_signs(self, most=words - self.group + 1)
+        most = words - self.group + 1
+        if not 1 <= self.signs <= most:
+            raise UsageError(
+                f"a clip of a group of {self.group} shows at least 1 and at most {most} signs, so that no other need "
+                f"show its word; signs was {self.signs}"
+            )
+        if self.signs > self.scenes.duration_s[0] * self.scenes.fps:
+            raise UsageError(
+                f"{self.signs} signs cannot be shown one after the other in a clip of {self.scenes.duration_s[0]:g} s "
+                f"at {self.scenes.fps} pictures a second; ask for longer clips or fewer signs."
+            )
         for name in ("generated_share", "spoken"):
             if not 0 <= (share := getattr(self, name)) <= 1:
                 raise UsageError(f"{name} is between 0 and 1; it was {share}")
-        _check_lengths(self.short_s, self.long_s)
+        for name in ("short_s", "long_s"):
+            low, high = getattr(self, name)
+            if not 0 < low <= high < inf:
+                raise UsageError(
+                    f"{name} is the shortest and the longest clip in seconds, in that order; it was {low}, {high}"
+                )
+        if self.long_s[0] <= self.short_s[1]:
+            raise UsageError(
+                f"Short clips of up to {self.short_s[1]:g} s and long ones from {self.long_s[0]:g} s cannot be told "
+                "apart; let the long ones begin above the short ones."
+            )
 
 
 class RandomStreams(NamedTuple):
@@ -297,33 +283,6 @@ class Shot:
         return on_signs if self.said is None else (*on_signs, self.said)
 
 
-def _check_signs(settings: PlantSettings, most: int) -> None:
-    if not 1 <= settings.signs <= most:
-        raise UsageError(
-            f"a clip of a group of {settings.group} shows at least 1 and at most {most} signs, so that no other need "
-            f"show its word; signs was {settings.signs}"
-        )
-    shortest_s, fps = settings.scenes.duration_s[0], settings.scenes.fps
-    if settings.signs > shortest_s * fps:
-        raise UsageError(
-            f"{settings.signs} signs cannot be shown one after the other in a clip of {shortest_s:g} s at {fps} "
-            "pictures a second; ask for longer clips or fewer signs."
-        )
-
-
-def _check_lengths(short_s: tuple[float, float], long_s: tuple[float, float]) -> None:
-    for name, (low, high) in (("short_s", short_s), ("long_s", long_s)):
-        if not 0 < low <= high < inf:
-            raise UsageError(
-                f"{name} is the shortest and the longest clip in seconds, in that order; it was {low}, {high}"
-            )
-    if long_s[0] <= short_s[1]:
-        raise UsageError(
-            f"Short clips of up to {short_s[1]:g} s and long ones from {long_s[0]:g} s cannot be told apart; "
-            "let the long ones begin above the short ones."
-        )
-
-
 def plain_captions(
     scene: Scene, names: tuple[str, ...], rng: np.random.Generator, count: int, pick: Pick = any_of
 ) -> tuple[Sentence, ...]:
@@ -335,14 +294,11 @@ def plain_captions(
 
 VISUAL_NAMES = ("colour", "shape")
 
-
 SHRINKS = 0.75
 """What the smallest subject loses of its radius at difficulty 1."""
 
-
 OTHERS = (1, 2)
 """Fewest and most things like subjects at difficulty 1."""
-
 
 OTHER_SCALES = (0.5, 1.0)
 
@@ -371,27 +327,24 @@ def _among_others(scene: Scene, rng: np.random.Generator, difficulty: float) -> 
     colour = any_of(rng, [name for name in colours() if name != resting])
     subject = replace(scene.subject, colour=colour, scale=float(rng.uniform(1 - SHRINKS * difficulty, 1)))
     fewest, most = (round(difficulty * count) for count in OTHERS)
-    others = [_at_rest(rng) for _ in range(int(rng.integers(fewest, most + 1)))]
+    others = [
+        Entity(
+            shape=(shape := any_of(rng, shapes())),
+            colour=colour_at_rest(shape),
+            size="small",
+            x=float(rng.uniform(-1.2, 1.2)),
+            y=float(rng.uniform(-1, 1)),
+            turns=float(rng.uniform(-0.08, 0.08)),
+            scale=float(rng.uniform(*OTHER_SCALES)),
+        )
+        for _ in range(int(rng.integers(fewest, most + 1)))
+    ]
     return replace(scene, entities=(subject, *others))
-
-
-def _at_rest(rng: np.random.Generator) -> Entity:
-    shape = any_of(rng, shapes())
-    return Entity(
-        shape=shape,
-        colour=colour_at_rest(shape),
-        size="small",
-        x=float(rng.uniform(-1.2, 1.2)),
-        y=float(rng.uniform(-1, 1)),
-        turns=float(rng.uniform(-0.08, 0.08)),
-        scale=float(rng.uniform(*OTHER_SCALES)),
-    )
 
 
 # textual: each annotator describes the clips of one shape, with habits of wording of their own.
 
 TEXTUAL_NAMES = ("colour", "shape")
-
 
 VAGUE = 0.8
 """Share of training captions that leave the shape out; none where annotators are new."""
@@ -424,10 +377,8 @@ def _write_caption(scene: Scene, annotator: str, rng: np.random.Generator, whole
 
 LENGTH_NAMES = ("colour", "activity")
 
-
 ACTIVITIES = ("rises", "falls", "grows", "shrinks", "approaches", "leaves", "pulses", "rests")
 """Those that the frames of the built-in encoder tell apart; the order of the frames decides between the first six."""
-
 
 LENGTHS = ("short", "long")
 
@@ -450,13 +401,10 @@ def draw_length(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
 
 SOURCE_NAMES = ("colour", "shape", "background")
 
-
 GENERATOR = "generator"
-
 
 GENERATED = Look(gains=(1.06, 1.0, 0.94), saturation=1.25, contrast=1.1, blur=0.008)
 """Warm, rich in colour, and smooth."""
-
 
 TINT = (1, -1, 1)
 """Signs of what a tint adds to red, green and blue."""
@@ -466,7 +414,12 @@ def draw_source(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
     """Draw a training clip from the camera or the generator, or a real test clip with the generator's mirror of it."""
     scene = sample_scene(streams.scene, world.settings.scenes)
     captions = plain_captions(scene, SOURCE_NAMES, streams.words, world.settings.captions)
-    real, again = Shot(scene, captions, SOURCE_NAMES), rerendered(scene, world.settings.harder.mirror_tint)
+    real = Shot(scene, captions, SOURCE_NAMES)
+    # The generator shows the subject large, upright and centred, without clutter or shake, in its own look.
+    red, green, blue = (255 * world.settings.harder.mirror_tint * sign for sign in TINT)
+    look = replace(GENERATED, lift=(red, green, blue)) if world.settings.harder.mirror_tint else GENERATED
+    subject = replace(scene.subject, size="large", x=0.0, y=0.0, turns=0.0)
+    again = replace(scene, entities=(subject,), distractors=0, shake=0.0, look=look)
     mirror = Shot(again, captions, SOURCE_NAMES, source=GENERATOR)
     if world.settings.mirrors:
         return real, replace(mirror, captions=())
@@ -476,42 +429,17 @@ def draw_source(streams: RandomStreams, world: World) -> tuple[Shot, ...]:
     return (mirror,) if streams.plant.random() < share + (1 - share) * world.strength else (real,)
 
 
-def rerendered(scene: Scene, tint: float = 0.0) -> Scene:
-    """Return a scene as the generator shows it: large, upright, centred, without clutter or shake, in its own look.
-
-    Args:
-        scene: scene of the real clip.
-        tint: how much is added to red and blue and taken from green in all pictures; 1 is the whole range.
-    """
-    subject = replace(scene.subject, size="large", x=0.0, y=0.0, turns=0.0)
-    return replace(scene, entities=(subject,), distractors=0, shake=0.0, look=generator_look(tint))
-
-
-def generator_look(tint: float) -> Look:
-    """Return the look of all clips of the generator.
-
-    Args:
-        tint: how much is added to red and blue and taken from green; 1 is the whole range.
-    """
-    red, green, blue = (255 * tint * sign for sign in TINT)
-    return replace(GENERATED, lift=(red, green, blue)) if tint else GENERATED
-
-
 # domain: training clips have another look, other words and other combinations than test clips.
 
 DOMAIN_NAMES = ("colour", "shape", "background")
 
-
 SOURCE, TARGET = "source", "target"
-
 
 LOOKS = {SOURCE: PLAIN, TARGET: Look(gains=(0.8, 0.95, 1.15), saturation=0.5, contrast=0.6, blur=0.015, resolution=0.5)}
 """The target is a dim, bluish camera of low resolution."""
 
-
 COMPANY = 0.5
 """Share of clips whose shape is made the one that its background has in that domain; chance adds some."""
-
 
 HABIT = 0.8
 """Share of choices that are the domain's habit where several words mean the same; chance adds some."""
@@ -549,9 +477,7 @@ def _habit(domain: str) -> Pick:
 
 SEEN = ("colour", "background")
 
-
 SCENE_TEXT_NAMES = (*SEEN, "word")
-
 
 _SPOKEN_S = 1.8
 """The longest of the sentences, about."""
@@ -613,7 +539,10 @@ def _among_signs(shot: Shot, rng: np.random.Generator, noise: Sequence[str], oth
 
 def _word_captions(scene: Scene, rng: np.random.Generator, count: int, *, spoken: bool) -> tuple[Sentence, ...]:
     """Captions that name the word on the sign too, or the one that is said in place of it."""
-    word, patterns = scene.signs[0].text.lower(), spoken_captions() if spoken else sign_sentences()
+    word, patterns = (
+        scene.signs[0].text.lower(),
+        phrases("spoken")["captions"] if spoken else phrases("data/sign_phrases")["sentences"],
+    )
     plain = plain_captions(scene, SEEN, rng, count)
     return tuple(
         Sentence(any_of(rng, patterns).format(caption=each.text, word=word), SCENE_TEXT_NAMES) for each in plain
@@ -624,7 +553,7 @@ def _spoken(shot: Shot, rng: np.random.Generator) -> Shot:
     """The clip with the word of its named sign in a sentence that is said, and without that sign."""
     scene, word = shot.scene, shot.named_word or ""
     sentence = SpokenSentence(
-        text=any_of(rng, spoken_sentences()).format(word=word.lower()),
+        text=any_of(rng, phrases("spoken")["sentences"]).format(word=word.lower()),
         voice=any_of(rng, VOICES),
         start_s=round(float(rng.uniform(0, max(0.0, scene.duration_s - _SPOKEN_S))), 2),
     )
@@ -653,13 +582,6 @@ BIASES: dict[BiasName, Bias] = {
     "domain": Bias(draw_domain),
     "scene_text": Bias(draw_scene_text, in_test=True),
 }
-"""`in_test` biases hold in the test split too."""
-
-
-def bias_text(bias: BiasName) -> str:
-    """Return the description of a bias that `planted.json` has."""
-    texts: dict[str, str] = json.loads(files("evenreel.planted").joinpath("biases.json").read_text(encoding="utf-8"))
-    return texts[bias]
 
 
 def partners(bias: BiasName, seed: int) -> dict[str, str]:

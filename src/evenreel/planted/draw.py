@@ -15,7 +15,6 @@ from PIL import Image, ImageDraw, ImageFont
 from evenreel.media.encode import clip_bytes
 from evenreel.planted.scenes import Entity, Face, Pose, Scene, SignBoard, apply_look, shake_offset, subject_pose
 from evenreel.planted.vocabulary import (
-    Background,
     Colour,
     SignStyle,
     ThingRule,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 Loop = NDArray[np.float64]
 """(P, 2) x and y of a closed outline; y points down."""
-
 
 ROUND_POINTS = 48
 
@@ -146,9 +144,7 @@ def _cactus(draw: Canvas, foot: tuple[float, float], size: float, colour: Colour
     for side, low in ((-1, 0.35), (1, 0.5)):
         elbow = x + side * size * 0.3
         draw.line(
-            [(x, y - size * low), (elbow, y - size * low), (elbow, y - size * (low + 0.3))],
-            fill=colour,
-            width=width,
+            [(x, y - size * low), (elbow, y - size * low), (elbow, y - size * (low + 0.3))], fill=colour, width=width
         )
 
 
@@ -195,11 +191,7 @@ def _flower(draw: Canvas, foot: tuple[float, float], size: float, colour: Colour
 def _wave(draw: Canvas, foot: tuple[float, float], size: float, colour: Colour) -> None:
     x, y = foot
     draw.arc(
-        (x - size, y - size * 0.15, x + size, y + size * 0.15),
-        200,
-        340,
-        fill=colour,
-        width=max(1, int(size * 0.06)),
+        (x - size, y - size * 0.15, x + size, y + size * 0.15), 200, 340, fill=colour, width=max(1, int(size * 0.06))
     )
 
 
@@ -238,55 +230,33 @@ def _lamp(draw: Canvas, foot: tuple[float, float], size: float, colour: Colour) 
     draw.rectangle((x - size * 0.12, y - size * 0.02, x + size * 0.12, y), fill=(70, 58, 50))
     top, bottom = y - size, y - size * 0.68
     draw.polygon(
-        [(x - size * 0.1, top), (x + size * 0.1, top), (x + size * 0.2, bottom), (x - size * 0.2, bottom)],
-        fill=colour,
+        [(x - size * 0.1, top), (x + size * 0.1, top), (x + size * 0.2, bottom), (x - size * 0.2, bottom)], fill=colour
     )
 
 
-PAINTERS: dict[str, Painter] = {
-    "band": _band,
-    "bubble": _bubble,
-    "cactus": _cactus,
-    "cloud": _cloud,
-    "dune": _dune,
-    "flower": _flower,
-    "lamp": _lamp,
-    "palm": _palm,
-    "peak": _peak,
-    "picture": _picture,
-    "pine": _pine,
-    "plank": _plank,
-    "tower": _tower,
-    "wave": _wave,
-    "weed": _weed,
-}
+_PAINTERS = (
+    *(_band, _bubble, _cactus, _cloud, _dune, _flower, _lamp, _palm, _peak, _picture, _pine, _plank, _tower, _wave),
+    _weed,
+)
+PAINTERS: dict[str, Painter] = {painter.__name__[1:]: painter for painter in _PAINTERS}
 """Kind of a thing, as the backgrounds' data file names it -> its painter."""
-
 
 OVERSAMPLING = 3
 """Shapes are filled this much larger and reduced, which makes their edges smooth."""
 
-
 TRACE_INK: Colour = (20, 20, 24)
-
 
 GREY: Colour = (128, 128, 128)
 """What a background is replaced with that is left out."""
 
-
 RIM: Colour = (252, 252, 252)
-
 
 RIM_WIDTH = 0.13
 """A light rim around each entity, in radii: a green star stays visible on a green meadow."""
 
 
 class Renderer:
-    """Renderer of the pictures of one scene; the parts that do not move are drawn once.
-
-    Attributes:
-        scene: scene that is drawn.
-    """
+    """Renderer of the pictures of one scene; the parts that do not move are drawn once."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -329,7 +299,10 @@ def _backdrop(scene: Scene, margin: int) -> Image.Image:
     rng = np.random.default_rng([scene.seed, 0])
     background = backgrounds()[scene.background]
     size = (2 * (scene.width + 2 * margin), 2 * (scene.height + 2 * margin))
-    canvas = _gradients(background, size)
+    horizon = round(size[1] * background.horizon)
+    ramps = ((background.sky, horizon), (background.ground, size[1] - horizon))
+    rows = [np.rint(np.linspace(*ends, steps)).astype(np.uint8) for ends, steps in ramps]
+    canvas = Image.fromarray(np.repeat(np.concatenate(rows)[:, None], size[0], axis=1))
     draw = ImageDraw.Draw(canvas)
     for rule in background.things:
         _scatter(draw, rule, size, rng)
@@ -339,19 +312,10 @@ def _backdrop(scene: Scene, margin: int) -> Image.Image:
     for _ in range(scene.distractors):
         _paste_distractor(picture, scene.height, rng)
     for entity in scene.entities[1:]:
-        _paste_entity(picture, entity, _resting_pose(entity), (0, 0), scene.height)
+        room = 0.5 - entity.radius
+        pose = Pose(entity.x * room, entity.y * room, entity.radius, entity.turns)
+        _paste_entity(picture, entity, pose, (0, 0), scene.height)
     return picture
-
-
-def _gradients(background: Background, size: tuple[int, int]) -> Image.Image:
-    width, height = size
-    horizon = round(height * background.horizon)
-    rows = np.concatenate([_ramp(*background.sky, horizon), _ramp(*background.ground, height - horizon)])
-    return Image.fromarray(np.repeat(rows[:, None], width, axis=1))
-
-
-def _ramp(first: Colour, last: Colour, steps: int) -> Pixels:
-    return np.rint(np.linspace(first, last, steps)).astype(np.uint8)
 
 
 def _scatter(draw: Canvas, rule: ThingRule, size: tuple[int, int], rng: np.random.Generator) -> None:
@@ -370,11 +334,6 @@ def _paste_distractor(picture: Image.Image, height: int, rng: np.random.Generato
     loops = outline(names[int(rng.integers(len(names)))], float(rng.random()))
     centre = (rng.uniform(0.05, 0.95) * picture.width, rng.uniform(0.05, 0.95) * picture.height)
     _paste_shape(picture, loops, centre, rng.uniform(low, high) * height, palette[int(rng.integers(len(palette)))], 0.0)
-
-
-def _resting_pose(entity: Entity) -> Pose:
-    room = 0.5 - entity.radius
-    return Pose(entity.x * room, entity.y * room, entity.radius, entity.turns)
 
 
 def _paste_entity(
@@ -427,13 +386,6 @@ def _board(text: str, line_px: int, colours_of: SignStyle, face: Face) -> Image.
     return board
 
 
-def _style(sign: SignBoard) -> SignStyle:
-    """Colours of board and letters; those of a traced sign with a word that has none are its style's."""
-    if sign.traced and sign.text in trace_colours():
-        return SignStyle(trace_colours()[sign.text], TRACE_INK)
-    return sign_styles()[sign.style % len(sign_styles())]
-
-
 def _letters(text: str, line_px: int, face: Face) -> Image.Image:
     """A mask of the text, in one of the two fonts that Pillow carries: Aileron, plain or bold, or its old bitmaps."""
     bitmaps = face == "typewriter"
@@ -450,7 +402,10 @@ def _letters(text: str, line_px: int, face: Face) -> Image.Image:
 
 
 def _paste_sign(picture: Image.Image, sign: SignBoard, offset: tuple[int, int]) -> None:
-    board = _board(sign.text, max(8, round(sign.height * picture.height)), _style(sign), sign.face)
+    style = sign_styles()[sign.style % len(sign_styles())]
+    if sign.traced and sign.text in trace_colours():
+        style = SignStyle(trace_colours()[sign.text], TRACE_INK)
+    board = _board(sign.text, max(8, round(sign.height * picture.height)), style, sign.face)
     x = (picture.width - board.width) // 2 + offset[0]
     y = round(sign.y * picture.height - board.height / 2) + offset[1]
     picture.paste(board, (x, min(max(y, 0), picture.height - board.height)))
@@ -471,7 +426,6 @@ def write_scene(path: Path, scene: Scene, recordings: Recordings | None = None) 
 
 
 def scene_bytes(scene: Scene, recordings: Recordings | None = None) -> bytes:
-    """Render a scene as the bytes of an mp4 file; see `write_scene`."""
     if not scene.spoken:
         return clip_bytes(draw_clip(scene), scene.fps)
     from evenreel.planted.voices import sound_of

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from math import inf
 from zlib import crc32
 
@@ -29,7 +28,6 @@ from evenreel.speech.synthesis import VOICES
 _SIGNS, _VOICES = 1_000, 2_000
 """Set the streams of these draws apart from those of other edits."""
 
-
 _PLAIN = SignBoard("")
 """Look of the sign on a clip whose own word is said, not written."""
 
@@ -37,15 +35,17 @@ _PLAIN = SignBoard("")
 def overlaid(plan: PlantedCorpus, edit: str) -> tuple[PlantedClip, ...]:
     """Return the test clips with a second, misleading sign, shown throughout at the other edge of the picture.
 
-    Args:
-        plan: planned corpus of `scene_text`, with captions that name a word.
-        edit: name of the edit, one of `evenreel.corpus.counterparts.OVERLAYS`.
+    `edit` is one of `evenreel.corpus.counterparts.OVERLAYS`.
     """
-    clips, distractors = plan.split("test"), overlay_distractors(plan)
-    random = np.random.default_rng([plan.seed, _SIGNS, 1])
-    words = [_named_word(distractors[clip.clip_id]) for clip in clips]
-    said = words if edit == OVERLAY else [scrambled(word, random) for word in words]
-    return tuple(_with_sign(clip, word) for clip, word in zip(clips, said, strict=True))
+    distractors, random, clips = overlay_distractors(plan), np.random.default_rng([plan.seed, _SIGNS, 1]), []
+    for clip in plan.split("test"):
+        scene, word = clip.scene, _named_word(distractors[clip.clip_id])
+        own = scene.signs[0] if scene.signs else _PLAIN
+        text = word if edit == OVERLAY else scrambled(word, random)
+        sign = replace(own, text=text, y=1 - own.y, start_s=0.0, end_s=inf)
+        shot = replace(clip.shot, scene=replace(scene, signs=(*scene.signs, sign)))
+        clips.append(replace(clip, shot=shot))
+    return tuple(clips)
 
 
 def overlay_distractors(plan: PlantedCorpus) -> Mapping[str, PlantedClip]:
@@ -75,13 +75,6 @@ def overlay_distractors(plan: PlantedCorpus) -> Mapping[str, PlantedClip]:
     return {carrier: by_id[distractor] for carrier, distractor in dealt.items()}
 
 
-def _with_sign(clip: PlantedClip, word: str) -> PlantedClip:
-    scene = clip.scene
-    own = scene.signs[0] if scene.signs else _PLAIN
-    sign = replace(own, text=word, y=1 - own.y, start_s=0.0, end_s=inf)
-    return replace(clip, shot=replace(clip.shot, scene=replace(scene, signs=(*scene.signs, sign))))
-
-
 def _named_word(clip: PlantedClip) -> str:
     return clip.shot.named_word or ""
 
@@ -98,9 +91,7 @@ def _appearance(clip: PlantedClip) -> tuple[str, str]:
 def voiced_over(plan: PlantedCorpus, edit: str) -> tuple[PlantedClip, ...]:
     """Return the test clips with a misleading voice, after what they say themselves.
 
-    Args:
-        plan: planned corpus of any bias.
-        edit: `voiceover`: the first caption of another clip is said; `voiceover-control`: syllables in its place.
+    By the edit `voiceover` it says the first caption of another clip, by `voiceover-control` syllables in its place.
     """
     clips, distractors = plan.split("test"), voiceover_distractors(plan)
     voices, letters = (np.random.default_rng([plan.seed, _VOICES, stream]) for stream in (1, 2))
@@ -150,7 +141,9 @@ def edited(plan: PlantedCorpus, edit: str, split: Split = "test") -> PlantedCorp
             raise UsageError(f"The edit {edit!r} gives the clips of the test split misleading words, not of {split!r}.")
         return replace(plan, clips=MISLEADING[edit](plan, edit))
     if edit in CLIP_EDITS:
-        return replace(plan, clips=tuple(_with_scene(clip, edit, plan.seed) for clip in clips))
+        scenes = [CLIP_EDITS[edit](clip.scene, _chance(plan.seed, edit, clip.clip_id)) for clip in clips]
+        shown = [replace(one, shot=replace(one.shot, scene=each)) for one, each in zip(clips, scenes, strict=True)]
+        return replace(plan, clips=tuple(shown))
     if edit not in CAPTION_EDITS:
         known = ", ".join((*CLIP_EDITS, *MISLEADING, *CAPTION_EDITS))
         raise UsageError(f"{edit!r} is no edit of planted corpora; there are: {known}.")
@@ -175,11 +168,6 @@ def described(plan: PlantedCorpus, edit: str) -> PlantedCorpus:
         return replace(plan, clips=tuple(clips))
     changes_clips = edit in CLIP_EDITS or edit in MISLEADING
     return replace(plan, clips=plan.split("test")) if changes_clips else edited(plan, edit)
-
-
-def _with_scene(clip: PlantedClip, edit: str, seed: int) -> PlantedClip:
-    scene = CLIP_EDITS[edit](clip.scene, _chance(seed, edit, clip.clip_id))
-    return replace(clip, shot=replace(clip.shot, scene=scene))
 
 
 def _with_captions(clip: PlantedClip, clips: Sequence[PlantedClip], edit: str, seed: int) -> PlantedClip:
@@ -208,8 +196,8 @@ def _swap_entity(scene: Scene, random: np.random.Generator) -> Scene:
     return replace(scene, entities=(replace(subject, shape=shape, colour=colour), *scene.entities[1:]))
 
 
-def _leave_out(scene: Scene, _: np.random.Generator, part: Part) -> Scene:
-    return replace(scene, without=scene.without | {part})
+def _leave_out(part: Part) -> Callable[[Scene, np.random.Generator], Scene]:
+    return lambda scene, _: replace(scene, without=scene.without | {part})
 
 
 def _parts(caption: Sentence) -> tuple[str, str, str]:
@@ -246,17 +234,16 @@ CLIP_EDITS: dict[str, Callable[[Scene, np.random.Generator], Scene]] = {
     "background-swapped": lambda scene, random: replace(
         scene, background=_another(random, tuple(backgrounds()), scene.background)
     ),
-    "background-removed": partial(_leave_out, part="background"),
+    "background-removed": _leave_out("background"),
     "entity-swapped": _swap_entity,
-    "entity-removed": partial(_leave_out, part="entity"),
+    "entity-removed": _leave_out("entity"),
     "motion-swapped": lambda scene, random: replace(
         scene, activity=_another(random, tuple(activities()), scene.activity)
     ),
-    "motion-removed": partial(_leave_out, part="motion"),
+    "motion-removed": _leave_out("motion"),
     "control": lambda scene, random: replace(scene, seed=int(random.integers(2**32))),
 }
 """What becomes of a scene, by the name of the edit."""
-
 
 CAPTION_EDITS: dict[str, Callable[[Sentence, np.random.Generator, Sentence], Sentence]] = {
     "style-removed": lambda caption, _, __: replace(caption, text=_parts(caption)[1]),
@@ -267,13 +254,11 @@ CAPTION_EDITS: dict[str, Callable[[Sentence, np.random.Generator, Sentence], Sen
 }
 """What becomes of a caption, by the name of the edit; it may borrow of one of another clip."""
 
-
 MISLEADING: dict[str, Callable[[PlantedCorpus, str], tuple[PlantedClip, ...]]] = {
     **dict.fromkeys(OVERLAYS, overlaid),
     **dict.fromkeys(VOICEOVERS, voiced_over),
 }
 """Test clips with misleading words on a sign or in a voice, or their control, by the name of the edit."""
-
 
 LENDING: dict[str, tuple[str, Callable[[PlantedCorpus], Mapping[str, PlantedClip]]]] = {
     OVERLAY: ("overlay_of", overlay_distractors),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice, takewhile
+from itertools import islice, takewhile
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from evenreel.planted.draw import Renderer
 from evenreel.planted.plan import PlantedClip
 from evenreel.planted.scenes import Scene, SignBoard
 from evenreel.progress import Progress
-from evenreel.types import Encoder, FloatArray, OnScreen, Pixels, TextFeatures, TextTrack, VideoFeatures
+from evenreel.types import Encoder, OnScreen, Pixels, TextFeatures, TextTrack, VideoFeatures
 
 STRETCHES = 12
 """Equal parts of a clip's time in which a sign is read anew: the windows of the paper of TCD."""
@@ -50,18 +50,13 @@ def words_read(clip: PlantedClip, time_s: float) -> tuple[str, ...]:
 
 Item = TypeVar("Item")
 
-
 BATCH_FRAMES = 128
-
 
 BATCH_CAPTIONS = 256
 
 
 def video_features(
-    clips: Sequence[PlantedClip],
-    encoder: Encoder,
-    rule: str = "12 midpoints",
-    progress: Progress | None = None,
+    clips: Sequence[PlantedClip], encoder: Encoder, rule: str = "12 midpoints", progress: Progress | None = None
 ) -> VideoFeatures:
     """Render and encode the frames of planned clips, uncompressed, and the words that are read on their signs.
 
@@ -79,11 +74,13 @@ def video_features(
     """
     _check_some(clips)
     times = [frame_times(clip.scene, rule) for clip in clips]
-    mask = _mask([len(each) for each in times])
+    lengths = np.array([len(each) for each in times])
+    mask = np.arange(lengths.max()) < lengths[:, None]
     frames = np.zeros((*mask.shape, encoder.dimension), dtype=np.float16)
     rows = np.argwhere(mask)
     done = 0
-    for encoded in _encoded(clips, times, encoder):
+    for batch in _runs(_pictures(clips, times), BATCH_FRAMES):
+        encoded = encoder.encode_windows(np.stack(batch).transpose(0, 3, 1, 2)[:, None])
         at = rows[done : done + len(encoded)]
         frames[at[:, 0], at[:, 1]] = encoded
         done += len(encoded)
@@ -131,33 +128,18 @@ def frame_times(scene: Scene, rule: str) -> NDArray[np.float64]:
     return np.array(list(dict.fromkeys(taken))) / scene.fps
 
 
-def _encoded(
-    clips: Sequence[PlantedClip], times: Sequence[NDArray[np.float64]], encoder: Encoder
-) -> Iterator[FloatArray]:
-    """Encoded frames of all clips in order, a batch at a time."""
-    pictures = chain.from_iterable(_draw_frames(clip.scene, each) for clip, each in zip(clips, times, strict=True))
-    for batch in _runs(pictures, BATCH_FRAMES):
-        yield encoder.encode_windows(np.stack(batch).transpose(0, 3, 1, 2)[:, None])
-
-
-def _draw_frames(scene: Scene, times: NDArray[np.float64]) -> Iterator[Pixels]:
-    renderer = Renderer(scene)
-    return (renderer.frame(float(time_s)) for time_s in times)
+def _pictures(clips: Sequence[PlantedClip], times: Sequence[NDArray[np.float64]]) -> Iterator[Pixels]:
+    for clip, own in zip(clips, times, strict=True):
+        renderer = Renderer(clip.scene)
+        yield from (renderer.frame(float(time_s)) for time_s in own)
 
 
 def on_screen_features(
     clips: Sequence[PlantedClip], times: NDArray[np.float64], mask: NDArray[np.bool_], encoder: Encoder
 ) -> OnScreen[NDArray[Any]] | None:
-    """Encode the words that are read on the signs of clips, in an on-screen window for each frame.
+    """Encode the words read on the signs of V clips, a window for each frame; None where no clip has a sign.
 
-    Args:
-        clips: V clips.
-        times: (V, T) time of each frame in its clip, in seconds.
-        mask: (V, T) True = real frame.
-        encoder: encoder of texts.
-
-    Returns:
-        The on-screen windows; None where no clip has a sign.
+    `times` (V, T) are those of the frames in their clips, in seconds; `mask` (V, T) is True for real frames.
     """
     if not any(clip.scene.signs for clip in clips):
         return None
@@ -181,10 +163,6 @@ def on_screen_features(
 def _check_some(clips: Sequence[PlantedClip]) -> None:
     if not clips:
         raise UsageError("There are no clips to compute features of; give at least one.")
-
-
-def _mask(lengths: Sequence[int]) -> NDArray[np.bool_]:
-    return np.arange(max(lengths)) < np.array(lengths)[:, None]
 
 
 def _pad(values: NDArray[Any], length: int) -> NDArray[Any]:

@@ -34,22 +34,13 @@ from evenreel.documents import parse_json
 from evenreel.errors import CorpusError
 from evenreel.files import write_durably
 from evenreel.media.workers import safe_path
-from evenreel.planted.biases import LENGTHS, BiasName, Harder, PlantSettings, Sentence, bias_text, harder_texts
+from evenreel.planted.biases import LENGTHS, BiasName, Harder, PlantSettings
 from evenreel.planted.draw import scene_bytes
 from evenreel.planted.edits import described, edited
 from evenreel.planted.features import reading, stretch_of
 from evenreel.planted.plan import SPLITS, PlantedClip, PlantedCorpus, Split, plan_corpus
-from evenreel.planted.scenes import Scene, SignBoard
-from evenreel.planted.vocabulary import (
-    activities,
-    annotators,
-    backgrounds,
-    colours,
-    data_text,
-    shapes,
-    sizes,
-    spoken_text,
-)
+from evenreel.planted.scenes import Scene
+from evenreel.planted.vocabulary import activities, annotators, backgrounds, colours, data_text, phrases, shapes, sizes
 from evenreel.types import CAMERA, Corpus, Shown
 
 if TYPE_CHECKING:
@@ -59,7 +50,6 @@ if TYPE_CHECKING:
 
 
 CLIPS_FOLDER = "clips"
-
 
 VERBS = ("activity", "shape", "background")
 
@@ -83,23 +73,17 @@ def corpus_of(plan: PlantedCorpus) -> Corpus:
     `spoken_start_s`. After the edit `overlay`, `overlay_of`: the clip whose word is on the misleading sign; after
     `voiceover`, `voiceover_of`: the clip whose caption a voice says.
     """
-    return make_corpus(
-        pl.DataFrame(
-            [_clip_row(clip, spoken=plan.settings.spoken > 0) for clip in plan.clips], infer_schema_length=None
-        ),
-        pl.DataFrame(
-            [
-                _caption_row(clip, name, sentence)
-                for clip in plan.clips
-                for name, sentence in zip(clip.caption_ids, clip.shot.captions, strict=True)
-            ],
-            infer_schema_length=None,
-        ),
-    )
+    clips = [_clip_row(clip, spoken=plan.settings.spoken > 0) for clip in plan.clips]
+    captions = []
+    for clip in plan.clips:
+        for name, sentence in zip(clip.caption_ids, clip.shot.captions, strict=True):
+            verbs, nouns = _classes(clip, sentence.names, [clip.shot.named_word])
+            row = {"caption_id": name, "clip_id": clip.clip_id, "text": sentence.text, "verb_classes": verbs}
+            captions.append({**row, "noun_classes": nouns, "annotator": sentence.annotator})
+    return make_corpus(pl.DataFrame(clips, infer_schema_length=None), pl.DataFrame(captions, infer_schema_length=None))
 
 
 def clip_path(clip: PlantedClip) -> str:
-    """Return the path of a planted clip's file, relative to the folder of its corpus."""
     return f"{CLIPS_FOLDER}/{clip.clip_id}.mp4"
 
 
@@ -131,18 +115,6 @@ def _clip_row(clip: PlantedClip, *, spoken: bool) -> dict[str, object]:
         **(of_speech if spoken else {}),
         **({OVERLAY_OF: clip.overlay_of} if clip.overlay_of else {}),
         **({VOICEOVER_OF: clip.voiceover_of} if clip.voiceover_of else {}),
-    }
-
-
-def _caption_row(clip: PlantedClip, caption_id: str, sentence: Sentence) -> dict[str, object]:
-    verbs, nouns = _classes(clip, sentence.names, [clip.shot.named_word])
-    return {
-        "caption_id": caption_id,
-        "clip_id": clip.clip_id,
-        "text": sentence.text,
-        "verb_classes": verbs,
-        "noun_classes": nouns,
-        "annotator": sentence.annotator,
     }
 
 
@@ -246,9 +218,18 @@ def chance_bits(table: NDArray[np.int64]) -> float:
 
 def _of_split(plan: PlantedCorpus, split: Split) -> PlantedStatistics:
     clips = plan.split(split)
-    pairs = [pair for clip in clips for pair in _pairs(plan, clip)]
-    table = _table(pairs) if pairs else None
-    agreeing = [_agrees(plan, *pair) for pair in pairs] or [_is_planted(plan, clip) for clip in clips]
+    pairs, new = [pair for clip in clips for pair in _pairs(plan, clip)], plan.settings.harder.new_annotators
+    table, lengths = _table(pairs) if pairs else None, dict[str, list[float]]()
+    if plan.bias == "source":
+        agreeing = [clip.shot.source != CAMERA for clip in clips]
+    elif plan.bias == "domain":
+        agreeing = [clip.shot.domain == "source" for clip in clips]
+    elif pairs:
+        agreeing = [second in annotators() if new else plan.partners[first] == second for first, second in pairs]
+    else:
+        agreeing = [bool(clip.shot.follows) for clip in clips]
+    for clip in clips if plan.bias == "length" else ():
+        lengths.setdefault(clip.scene.activity, []).append(clip.scene.duration_s)
     return PlantedStatistics(
         split=split,
         count=len(agreeing),
@@ -257,7 +238,7 @@ def _of_split(plan: PlantedCorpus, split: Split) -> PlantedStatistics:
         information_bits=None if table is None else mutual_information_bits(table),
         chance_bits=None if table is None else chance_bits(table),
         mean_length_s=float(np.mean([clip.scene.duration_s for clip in clips])),
-        lengths_s=_lengths(clips) if plan.bias == "length" else {},
+        lengths_s={activity: float(np.mean(lengths[activity])) for activity in sorted(lengths)},
     )
 
 
@@ -274,16 +255,6 @@ def _pairs(plan: PlantedCorpus, clip: PlantedClip) -> list[tuple[str, str]]:
     return []
 
 
-def _agrees(plan: PlantedCorpus, first: str, second: str) -> bool:
-    return second in annotators() if plan.settings.harder.new_annotators else plan.partners[first] == second
-
-
-def _is_planted(plan: PlantedCorpus, clip: PlantedClip) -> bool:
-    if plan.bias == "source":
-        return clip.shot.source != CAMERA
-    return clip.shot.domain == "source" if plan.bias == "domain" else bool(clip.shot.follows)
-
-
 def _table(pairs: Sequence[tuple[str, str]]) -> NDArray[np.int64]:
     """How often each first goes with each second."""
     firsts, rows = np.unique([first for first, _ in pairs], return_inverse=True)
@@ -293,21 +264,9 @@ def _table(pairs: Sequence[tuple[str, str]]) -> NDArray[np.int64]:
     return table
 
 
-def _lengths(clips: Sequence[PlantedClip]) -> dict[str, float]:
-    lengths: dict[str, list[float]] = {}
-    for clip in clips:
-        lengths.setdefault(clip.scene.activity, []).append(clip.scene.duration_s)
-    return {activity: float(np.mean(lengths[activity])) for activity in sorted(lengths)}
-
-
-ClipsDone = Callable[[int, int], object]
-
-
 PAGE = "planted.json"
 
-
 CONTENT = ("clips.parquet", "captions.parquet", "texts.parquet", CLIPS_FOLDER)
-
 
 RENDERER = 1
 """Version of the renderer: clips of another one are not mixed with these."""
@@ -317,7 +276,7 @@ def write_corpus(
     plan: PlantedCorpus,
     folder: str | Path,
     workers: int = 0,
-    progress: ClipsDone | None = None,
+    progress: Callable[[int, int], object] | None = None,
     edit: str | None = None,
     recordings: Recordings | None = None,
 ) -> int:
@@ -379,6 +338,8 @@ def page_of(plan: PlantedCorpus, edit: str | None = None) -> dict[str, Any]:
     left_out = {"harder"} if spoken else {"harder", "spoken"}
     settings = {name: value for name, value in asdict(plan.settings).items() if name not in left_out}
     told = ", ".join(f"{one.name}={getattr(plan, one.name)!r}" for one in fields(plan))
+    told_of = [phrases("biases")[plan.bias], *([phrases("spoken")["planted"]] if spoken else [])]
+    told_of += [phrases("harder")[name] for name in harder.changed]
     said = "".join(f"{clip.clip_id}{clip.scene.spoken}" for clip in plan.clips if clip.scene.spoken)
     return {
         "renderer": RENDERER,
@@ -386,7 +347,7 @@ def page_of(plan: PlantedCorpus, edit: str | None = None) -> dict[str, Any]:
         "strength": plan.strength,
         "seed": plan.seed,
         "clips": len(plan.clips),
-        "planted": " ".join([bias_text(plan.bias), *([spoken_text()] if spoken else []), *harder_texts(harder)]),
+        "planted": " ".join(told_of),
         "partners": plan.partners,
         "settings": {**settings, **harder.changed},
         "statistics": [asdict(each) for each in planted_statistics(plan)],
@@ -397,9 +358,16 @@ def page_of(plan: PlantedCorpus, edit: str | None = None) -> dict[str, Any]:
 
 def _claim(folder: Path, content: dict[str, Any]) -> None:
     """Write the page first, so that clips of two plans are never mixed."""
-    page = folder / PAGE
+    page, found = folder / PAGE, None
     if page.exists():
-        _check_page(page, content)
+        # Clips go together where plan, vocabulary and renderer are the same; the page's words may differ.
+        with suppress(ValueError):
+            found = parse_json(page.read_bytes())
+        if not isinstance(found, dict) or any(found.get(key) != content[key] for key in ("renderer", "digest")):
+            raise CorpusError(
+                f"{folder} holds a planted corpus of another bias, strength, seed, size, edit or version; "
+                "choose another folder, or delete this one first."
+            )
     elif there := [name for name in CONTENT if (folder / name).exists()]:
         raise CorpusError(
             f"{folder} holds a corpus already ({', '.join(there)}), which is not a planted one; choose another folder."
@@ -407,25 +375,12 @@ def _claim(folder: Path, content: dict[str, Any]) -> None:
     write_durably(page, (json.dumps(content, indent=2) + "\n").encode())
 
 
-def _check_page(page: Path, content: dict[str, Any]) -> None:
-    """Clips go together where the plan, the vocabulary and the renderer are the same; the page's words may differ."""
-    found: Any = None
-    with suppress(ValueError):
-        found = parse_json(page.read_bytes())
-    if not isinstance(found, dict) or any(found.get(key) != content[key] for key in ("renderer", "digest")):
-        raise CorpusError(
-            f"{page.parent} holds a planted corpus of another bias, strength, seed, size, edit or version; "
-            "choose another folder, or delete this one first."
-        )
-
-
 def _render(renderings: Sequence[Callable[[], None]], workers: int, done: Callable[[int], object]) -> None:
     """Render clips in processes; the first that fails stops the rest."""
     if not renderings:
         return
     context = get_context("spawn")  # a fork would copy the locks of threads that are not there
-    workers = min(workers, len(renderings))
-    with safe_path(), ProcessPoolExecutor(workers, context, initializer=_begin_worker) as pool:
+    with safe_path(), ProcessPoolExecutor(min(workers, len(renderings)), context, initializer=_begin_worker) as pool:
         jobs = [pool.submit(rendering) for rendering in renderings]
         try:
             for rendered, job in enumerate(as_completed(jobs), start=1):
@@ -454,23 +409,24 @@ def _end_with_parent() -> None:
 
 
 def _texts(plan: PlantedCorpus) -> DataFrame | None:
-    """The words that are read on signs, as a benchmark ships its own; None where no clip has a sign."""
-    rows = [row for clip in plan.clips for sign in clip.scene.signs for row in _text_rows(clip, sign)]
+    """The words that are read on signs, as a benchmark ships its own; None where no clip has a sign.
+
+    A row for each reading of a sign, in its frames; none where it is up between two frames.
+    """
+    rows: list[dict[str, object]] = []
+    for clip, sign in [(one, sign) for one in plan.clips for sign in one.scene.signs]:
+        fps, read = clip.scene.fps, dict[int, str]()
+        for number in range(clip.scene.frame_count):
+            if sign.is_up(number / fps):
+                read[number] = reading(clip, sign, stretch_of(clip.scene, number / fps))
+        for text, frames in ((text, list(run)) for text, run in groupby(read, read.__getitem__)):
+            if text:
+                rows.append({"clip_id": clip.clip_id, "text": text, "start_frame": frames[0], "end_frame": frames[-1]})
     return make_texts(rows) if rows else None
-
-
-def _text_rows(clip: PlantedClip, sign: SignBoard) -> list[dict[str, object]]:
-    """A row for each reading of a sign, in its frames; none where it is up between two frames."""
-    scene = clip.scene
-    frames = [number for number in range(scene.frame_count) if sign.is_up(number / scene.fps)]
-    runs = groupby(frames, lambda number: reading(clip, sign, stretch_of(scene, number / scene.fps)))
-    read = [(text, list(run)) for text, run in runs if text]
-    return [{"clip_id": clip.clip_id, "text": text, "start_frame": run[0], "end_frame": run[-1]} for text, run in read]
 
 
 SHIPPED = Path(str(files("evenreel.planted").joinpath("admission.json")))
 """File in the package that `python -m benchmarks.evidence --save-admissions` writes."""
-
 
 FEW_CLIPS = 40
 """Clips of a plan that stands for its world."""
@@ -541,7 +497,6 @@ def world_of(bias: BiasName, strength: float, harder: Harder | None = None) -> s
 
 
 def read_admissions() -> list[Admission]:
-    """Read the measurements of all planted biases and strengths."""
     entries: list[dict[str, Any]] = json.loads(SHIPPED.read_text(encoding="utf-8"))
     return [Admission(**{**one, "seeds": tuple(one["seeds"]), "broken": tuple(one["broken"])}) for one in entries]
 
@@ -554,5 +509,4 @@ def save_admission(found: Admission) -> None:
 
 
 def _key(found: Admission) -> tuple[BiasName, float, dict[str, float]]:
-    """What one admission is of."""
     return found.bias, found.strength, found.harder

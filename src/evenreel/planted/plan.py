@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal, get_args
@@ -11,7 +11,7 @@ import numpy as np
 
 from evenreel.documents import brief
 from evenreel.errors import UsageError
-from evenreel.planted.biases import BIASES, BiasName, PlantSettings, RandomStreams, Shot, World, check_harder, partners
+from evenreel.planted.biases import BIAS_OF, BIASES, BiasName, PlantSettings, RandomStreams, Shot, World, partners
 from evenreel.planted.scenes import Scene
 from evenreel.types import CAMERA, Shown
 
@@ -108,20 +108,27 @@ def plan_corpus(
     True
     """
     settings = settings or PlantSettings()
-    _check(bias, strength, clips, seed)
-    _check_mirrors(bias, strength, settings)
-    check_harder(bias, settings.harder)
+    _check(bias, strength, clips, seed, settings)
     pairs = {} if settings.harder.new_annotators else partners(bias, seed)
-    planned: list[PlantedClip] = []
-    for split, size in zip(SPLITS, _sizes(clips, settings), strict=True):
-        test = split == "test"
+    train, val = round(clips * settings.train_share), round(clips * settings.val_share)
+    parts: dict[Split, list[PlantedClip]] = {}
+    for split, size in zip(SPLITS, (train, val, clips - train - val), strict=True):
+        test, parts[split] = split == "test", []
         world = World(strength if BIASES[bias].in_test or not test else 0.0, test, pairs, settings)
-        planned += _whole_units(_units(bias, split, seed, world), size)
-    _check_splits(clips, planned)
-    return PlantedCorpus(bias, strength, seed, settings, pairs, tuple(planned))
+        for unit in _units(bias, split, seed, world):  # as many whole ones as there is room for
+            if len(parts[split]) + len(unit) > size:
+                break
+            parts[split] += unit
+    if not all(parts.values()):
+        train, val, test_clips = map(len, parts.values())
+        raise UsageError(
+            f"{clips} clips would leave {train} to train, {val} to validate and {test_clips} to test; "
+            "a planted corpus needs some of each, so ask for more clips."
+        )
+    return PlantedCorpus(bias, strength, seed, settings, pairs, tuple(clip for own in parts.values() for clip in own))
 
 
-def _check(bias: str, strength: float, clips: int, seed: int) -> None:
+def _check(bias: str, strength: float, clips: int, seed: int, settings: PlantSettings) -> None:
     if bias not in BIASES:
         raise UsageError(f"no bias is called {bias!r}; there are {', '.join(BIASES)}")
     if not 0 <= strength <= 1:
@@ -132,38 +139,14 @@ def _check(bias: str, strength: float, clips: int, seed: int) -> None:
         )
     if seed < 0:
         raise UsageError(f"A seed is 0 or more; it was {seed}.")
-
-
-def _check_mirrors(bias: str, strength: float, settings: PlantSettings) -> None:
     if settings.mirrors and (bias != "source" or strength):
         raise UsageError(
             "mirrors put every real clip of the bias 'source' beside its generated mirror, so that nothing is planted "
             f"yet; take that bias and a strength of 0, not {bias!r} and {strength:g}"
         )
-
-
-def _sizes(clips: int, settings: PlantSettings) -> tuple[int, int, int]:
-    train, val = round(clips * settings.train_share), round(clips * settings.val_share)
-    return train, val, clips - train - val
-
-
-def _check_splits(asked: int, planned: Sequence[PlantedClip]) -> None:
-    train, val, test = (sum(clip.split == split for clip in planned) for split in SPLITS)
-    if not (train and val and test):
-        raise UsageError(
-            f"{asked} clips would leave {train} to train, {val} to validate and {test} to test; "
-            "a planted corpus needs some of each, so ask for more clips."
-        )
-
-
-def _whole_units(units: Iterator[tuple[PlantedClip, ...]], size: int) -> list[PlantedClip]:
-    """As many units as have room in `size` clips."""
-    taken: list[PlantedClip] = []
-    for unit in units:
-        if len(taken) + len(unit) > size:
-            break
-        taken += unit
-    return taken
+    for name in settings.harder.changed:
+        if BIAS_OF[name] != bias:
+            raise UsageError(f"{name} is a setting of the bias {BIAS_OF[name]!r}, not of {bias!r}; leave it out.")
 
 
 def _units(bias: BiasName, split: Split, seed: int, world: World) -> Iterator[tuple[PlantedClip, ...]]:
@@ -173,11 +156,10 @@ def _units(bias: BiasName, split: Split, seed: int, world: World) -> Iterator[tu
         streams = RandomStreams(
             *(np.random.default_rng([*root, stream]) for stream in range(len(RandomStreams._fields)))
         )
-        shots, name = BIASES[bias].draw(streams, world), f"{split}_{unit:05d}"
-        yield tuple(_clip(name, place, split, shot) for place, shot in enumerate(shots))
-
-
-def _clip(unit: str, place: int, split: Split, shot: Shot) -> PlantedClip:
-    if shot.source == CAMERA:
-        return PlantedClip(f"{unit}_{place}", split, shot)
-    return PlantedClip(f"{unit}_{shot.source}", split, shot, pair_id=f"{unit}_0")
+        name = f"{split}_{unit:05d}"
+        yield tuple(
+            PlantedClip(f"{name}_{place}", split, shot)
+            if shot.source == CAMERA
+            else PlantedClip(f"{name}_{shot.source}", split, shot, pair_id=f"{name}_0")
+            for place, shot in enumerate(BIASES[bias].draw(streams, world))
+        )

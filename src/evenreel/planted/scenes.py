@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from PIL import Image, ImageFilter
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 
 Gains = tuple[float, float, float]
 
-
 LUMA = (0.2126, 0.7152, 0.0722)
 """Weights of red, green and blue in the brightness of a pixel (ITU-R BT.709)."""
-
 
 MIDDLE = 127.5
 
@@ -85,12 +83,9 @@ def colour_matrix(look: Look) -> tuple[float, ...]:
 
 Item = TypeVar("Item")
 
-
 Part = Literal["background", "entity", "motion"]
 
-
 Face = Literal["plain", "bold", "typewriter"]
-
 
 FACES: tuple[Face, ...] = get_args(Face)
 
@@ -278,8 +273,16 @@ def sample_scene(rng: np.random.Generator, ranges: SceneRanges | None = None) ->
     """
     ranges = ranges or SceneRanges()
     duration_s = float(rng.uniform(*ranges.duration_s))
+    subject = Entity(
+        shape=any_of(rng, shapes()),
+        colour=any_of(rng, tuple(colours())),
+        size=any_of(rng, tuple(sizes())),
+        x=float(rng.uniform(-0.5, 0.5)),
+        y=float(rng.uniform(-0.5, 0.5)),
+        turns=float(rng.uniform(-0.08, 0.08)),
+    )
     scene = Scene(
-        entities=(_sample_subject(rng),),
+        entities=(subject,),
         activity=any_of(rng, tuple(activities())),
         background=any_of(rng, tuple(backgrounds())),
         distractors=int(rng.integers(ranges.distractors + 1)),
@@ -292,24 +295,8 @@ def sample_scene(rng: np.random.Generator, ranges: SceneRanges | None = None) ->
     )
     if rng.random() >= ranges.sign_share:
         return scene
-    return replace(scene, signs=(_sample_sign(rng, duration_s),))
-
-
-def _sample_subject(rng: np.random.Generator) -> Entity:
-    return Entity(
-        shape=any_of(rng, shapes()),
-        colour=any_of(rng, tuple(colours())),
-        size=any_of(rng, tuple(sizes())),
-        x=float(rng.uniform(-0.5, 0.5)),
-        y=float(rng.uniform(-0.5, 0.5)),
-        turns=float(rng.uniform(-0.08, 0.08)),
-    )
-
-
-def _sample_sign(rng: np.random.Generator, duration_s: float) -> SignBoard:
-    """A sign that is up for at least half of the clip, so that sparse sampling sees it."""
     start_s = float(rng.uniform(0, 0.4)) * duration_s
-    return SignBoard(
+    sign = SignBoard(  # up for at least half of the clip, so that sparse sampling sees it
         text=any_of(rng, sign_words()),
         y=float(rng.choice([0.12, 0.88])),
         height=float(rng.uniform(0.1, 0.15)),
@@ -317,10 +304,10 @@ def _sample_sign(rng: np.random.Generator, duration_s: float) -> SignBoard:
         end_s=start_s + float(rng.uniform(0.5, 0.6)) * duration_s,
         style=int(rng.integers(len(sign_styles()))),
     )
+    return replace(scene, signs=(sign,))
 
 
 def any_of(rng: np.random.Generator, items: Sequence[Item]) -> Item:
-    """Choose one of several things at random, with equal probabilities."""
     return items[int(rng.integers(len(items)))]
 
 
@@ -337,20 +324,12 @@ def _check_name(what: str, name: str, known: Sequence[str]) -> None:
 
 SHAKE_RATES_HZ = (0.7, 1.3, 2.9)
 
-
 EDGE = 0.5
 """Half a side of the centred square, in picture heights."""
 
 
-@dataclass(frozen=True)
-class Pose:
-    """Pose of a scene's subject at one time.
-
-    Attributes:
-        x, y: centre in picture heights, from the picture's centre.
-        radius: radius in picture heights.
-        turns: rotation, 1 is once round.
-    """
+class Pose(NamedTuple):
+    """Pose of a scene's subject at one time: centre, from the picture's, and radius in picture heights, and turns."""
 
     x: float
     y: float

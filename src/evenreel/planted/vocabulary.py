@@ -86,15 +86,18 @@ class SignStyle:
 
 
 @cache
-def _read(name: str) -> dict[str, Any]:
-    """A file of the folder `data`, or beside it, where it is in no digest of worlds that do without it."""
+def phrases(name: str) -> dict[str, Any]:
+    """Read a file of the folder `data`, or beside it, where it is in no digest of worlds that do without it.
+
+    The patterns of `spoken` and of `data/sign_phrases` have the slots {word} and, for captions, {caption}.
+    """
     text = files("evenreel.planted").joinpath(f"{name}.json").read_text(encoding="utf-8")
     content: dict[str, Any] = _frozen(json.loads(text))
     return content
 
 
 def _data(name: str) -> dict[str, Any]:
-    return _read(f"data/{name}")
+    return phrases(f"data/{name}")
 
 
 @cache
@@ -117,13 +120,15 @@ def shapes() -> tuple[str, ...]:
 
 @cache
 def activities() -> dict[str, Activity]:
-    """Return the activities, by name."""
-    return {name: _activity(name, entry) for name, entry in _data("activities").items()}
+    levels, found = {"x": 0.0, "y": 0.0, "scale": 1.0, "turn": 0.0}, {}
+    for name, entry in _data("activities").items():
+        tracks = {one: Track(**{"start": level, "end": level, **entry.get(one, {})}) for one, level in levels.items()}
+        found[name] = Activity(name, entry["does"], entry["doing"], entry.get("opposite"), **tracks)
+    return found
 
 
 @cache
 def backgrounds() -> dict[str, Background]:
-    """Return the backgrounds, by name."""
     return {
         name: Background(name, **{**entry, "things": tuple(ThingRule(**thing) for thing in entry["things"])})
         for name, entry in _data("backgrounds").items()
@@ -139,47 +144,22 @@ def distractors() -> tuple[tuple[Colour, ...], tuple[float, float]]:
 
 @cache
 def sign_words() -> tuple[str, ...]:
-    """Return the words that may be on a sign."""
     return tuple(_data("signs")["words"])
 
 
 @cache
 def sign_styles() -> tuple[SignStyle, ...]:
-    """Return the styles of signs."""
     return tuple(SignStyle(**style) for style in _data("signs")["styles"])
 
 
 @cache
 def trace_colours() -> dict[str, Colour]:
     """Return the colour of a traced sign's board by the word on it: light colours, evenly spread over the hues."""
-    hues = {shape.upper(): place / len(shapes()) for place, shape in enumerate(shapes())}
-    parts = {word: hls_to_rgb(hue, 0.75, 0.9) for word, hue in hues.items()}
-    return {
-        word: (round(255 * red), round(255 * green), round(255 * blue)) for word, (red, green, blue) in parts.items()
-    }
-
-
-@cache
-def sign_sentences() -> tuple[str, ...]:
-    """Return sentence patterns for captions that name the word on a sign, with the slots {caption} and {word}."""
-    return tuple(_data("sign_phrases")["sentences"])
-
-
-@cache
-def spoken_sentences() -> tuple[str, ...]:
-    """Return sentence patterns with the slot {word} that a voice says; a speech model hears the word best in these."""
-    return tuple(_read("spoken")["sentences"])
-
-
-@cache
-def spoken_captions() -> tuple[str, ...]:
-    """Return sentence patterns for captions that name a word that is said, with the slots {caption} and {word}."""
-    return tuple(_read("spoken")["captions"])
-
-
-def spoken_text() -> str:
-    """Return the description, as in `planted.json`, of words that are spoken."""
-    return str(_read("spoken")["planted"])
+    found = {}
+    for place, shape in enumerate(shapes()):
+        red, green, blue = hls_to_rgb(place / len(shapes()), 0.75, 0.9)
+        found[shape.upper()] = (round(255 * red), round(255 * green), round(255 * blue))
+    return found
 
 
 @cache
@@ -191,7 +171,7 @@ def annotators() -> dict[str, tuple[str, ...]]:
 @cache
 def new_annotators() -> dict[str, tuple[str, ...]]:
     """Return the habits of further annotators, by name, who share no word with `annotators()`."""
-    return dict(_read("new_annotators"))
+    return dict(phrases("new_annotators"))
 
 
 def habits_beside(annotator: str) -> dict[str, tuple[str, ...]]:
@@ -201,12 +181,6 @@ def habits_beside(annotator: str) -> dict[str, tuple[str, ...]]:
 
 @cache
 def words_for(attribute: str, value: str) -> tuple[str, ...]:
-    """Return the words that captions may use for a value of an attribute, such as a colour.
-
-    Args:
-        attribute: `colour`, `shape`, `size` or `background`.
-        value: a name of that attribute, such as `red`.
-    """
     table = {"colour": "colours", "shape": "shapes", "size": "sizes", "background": "backgrounds"}[attribute]
     return tuple(_data(table)[value]["words"])
 
@@ -219,7 +193,6 @@ def sentences() -> tuple[str, ...]:
 
 @cache
 def unnamed_shapes() -> tuple[str, ...]:
-    """Return nouns for a subject whose shape the caption does not name, such as 'thing'."""
     return tuple(_data("grammar")["unnamed_shape"])
 
 
@@ -234,11 +207,3 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _frozen(own) for name, own in value.items()}
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
-
-
-def _activity(name: str, entry: dict[str, Any]) -> Activity:
-    levels = {"x": 0.0, "y": 0.0, "scale": 1.0, "turn": 0.0}
-    tracks = {
-        channel: Track(**{"start": level, "end": level, **entry.get(channel, {})}) for channel, level in levels.items()
-    }
-    return Activity(name, entry["does"], entry["doing"], entry.get("opposite"), **tracks)

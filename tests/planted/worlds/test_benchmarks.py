@@ -153,14 +153,6 @@ def test_ranks_of_length_count_shorter_training_clips() -> None:
     assert length_ranks(asked, learned).tolist() == pytest.approx(expected)
 
 
-def test_kitchens(epic_kitchens: Imported) -> None:
-    clips = annotated_clips(epic_kitchens.corpus, SplitSizes(400, 0, 100), 0)
-    world = draw_world(clips, 0.9, 0, SMALL)
-    assert world.videos.frames.shape == (500, 3, 16)
-    learned = world.split("train").corpus.clips
-    assert learned["follows"].mean() == pytest.approx(0.9 + 0.1 / 16, abs=0.05)
-
-
 # Lengths that stand in for the action.
 
 

@@ -38,7 +38,6 @@ from tests.planted.worlds.tables import made_up_table, unit
 
 if TYPE_CHECKING:
     from benchmarks.worlds.model import FeatureWorld
-    from evenreel.corpus import Imported
 
 # The generative model: each part against slow loops over the formulas, and recovered from what was drawn.
 
@@ -381,10 +380,3 @@ def test_a_query_is_worded_as_captions_of_its_clip_and_by_someone_else() -> None
     assert own.mean() > np.delete(cosines, 0, axis=1).mean() + 0.1 and own.max() < 0.9999
     same = [row for row in range(400) if log.clips[row] == log.clips[0]]
     assert len(same) == len({log.texts.words[row].tobytes() for row in same})
-
-
-def test_kitchens(epic_kitchens: Imported) -> None:
-    clips = annotated_clips(epic_kitchens.corpus, SplitSizes(400, 50, 100), 0)
-    world = draw_domains(clips, 0.9, 0, SMALL_DOMAINS)
-    assert (world.split("train").corpus.clips["domain"] == "source").mean() == pytest.approx(0.9, abs=0.06)
-    assert set(world.split("test").corpus.clips["domain"]) == {"target"}

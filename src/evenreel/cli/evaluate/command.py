@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from evenreel.evaluation import Evaluation, RelevanceLike, RelevanceName
     from evenreel.evaluation.answers import Judgements, Truth
     from evenreel.evaluation.metrics import Direction, EvaluationSettings, RescoringSettings
-    from evenreel.evaluation.moments import MomentEvaluation, MomentPredictions, MomentSettings, MomentTruth
     from evenreel.evaluation.rescoring import Bank, Rescoring
     from evenreel.types import Corpus, ScoreBlocks, Scores
 
@@ -58,17 +58,25 @@ class EvaluationFiles:
 
     @property
     def all(self) -> list[Path]:
-        """Files that are asked for."""
         return [path for path in vars(self).values() if isinstance(path, Path)]
 
     @property
     def side_by_side(self) -> bool:
-        """Whether a file has all systems side by side."""
         return bool(self.latex or self.markdown or self.csv)
 
     def check(self, read: Iterable[Path]) -> None:
         """Check that every file can be written, before hours are spent on what belongs in it."""
-        self._check_hub()
+        from evenreel.report.evaluation import HubDataset
+
+        for_hub = self.eval_results or self.model_card
+        if for_hub and not self.dataset_id:
+            raise UsageError(f"{for_hub} says which dataset was measured; name it with --dataset-id owner/name.")
+        if self.dataset_id and not for_hub:
+            raise UsageError(
+                "--dataset-id belongs to --eval-results or --model-card; name one of them, or leave it out."
+            )
+        if self.dataset_id:
+            HubDataset(self.dataset_id)
         asked = self.all
         places, taken = [path.resolve() for path in asked], {path.resolve() for path in read}
         if len(set(places)) < len(places):
@@ -83,19 +91,6 @@ class EvaluationFiles:
             raise UsageError(f"{self.save_scores} does not end in .npz, which says what the scores use; name it so.")
         for path in asked:
             check_place(path)
-
-    def _check_hub(self) -> None:
-        from evenreel.report.evaluation import HubDataset
-
-        for_hub = self.eval_results or self.model_card
-        if for_hub and not self.dataset_id:
-            raise UsageError(f"{for_hub} says which dataset was measured; name it with --dataset-id owner/name.")
-        if self.dataset_id and not for_hub:
-            raise UsageError(
-                "--dataset-id belongs to --eval-results or --model-card; name one of them, or leave it out."
-            )
-        if self.dataset_id:
-            HubDataset(self.dataset_id)
 
 
 def system_names(paths: Sequence[Path]) -> dict[str, Path]:
@@ -121,25 +116,22 @@ def check_place(path: Path) -> None:
 
 
 def write_for_hub(files: EvaluationFiles, path: Path, evaluation: Evaluation, split: str | None) -> None:
-    """Write the figures of one system for the hub, each form where `files` says so."""
     from evenreel.files import output_file
     from evenreel.report.evaluation import HubDataset, eval_results, model_card
 
     if not files.dataset_id:
         return
     dataset = HubDataset(files.dataset_id, split or "")
-    if files.eval_results:
-        with output_file(files.eval_results) as part:
-            part.write_text(eval_results(evaluation, dataset), encoding="utf-8")
-    if files.model_card:
-        with output_file(files.model_card) as part:
-            part.write_text(model_card(path.stem, evaluation, dataset), encoding="utf-8")
+    name_and_card = partial(model_card, path.stem)
+    for target, text in ((files.eval_results, eval_results), (files.model_card, name_and_card)):
+        if target:
+            with output_file(target) as part:
+                part.write_text(text(evaluation, dataset), encoding="utf-8")
 
 
 def write_ranked(
     files: EvaluationFiles, scores: ScoreBlocks, corpus: Corpus, relevance: RelevanceLike, direction: Direction
 ) -> None:
-    """Write scores of one direction, as a TREC run or whole, and what is relevant in it, each where `files` says so."""
     from evenreel.evaluation import save_scores
     from evenreel.evaluation.answers import relevance_of
     from evenreel.evaluation.ranking import CheckedScores
@@ -181,17 +173,14 @@ class Correction:
 
     @property
     def banks(self) -> list[Path]:
-        """Files of banks."""
         return [path for path in (self.bank, self.video_bank, self.bank_pairs) if path]
 
     @property
     def given(self) -> bool:
-        """Whether anything of a correction is asked for."""
         return bool(self.rescore or self.banks or self.settings.given)
 
     @property
     def method(self) -> Rescoring:
-        """The correction that is named."""
         from evenreel.evaluation.rescoring import RESCORINGS
 
         if self.rescore not in RESCORINGS:
@@ -261,33 +250,23 @@ class Correction:
 
     def apply(self, scores: ScoreBlocks, direction: Direction, notices: list[str]) -> Scores:
         """Correct the scores for one direction; what is noticed about the banks is added to `notices`."""
-        from evenreel.evaluation.rescoring import rescore
+        from evenreel.evaluation.rescoring import load_bank, rescore
 
         assert self.rescore is not None
-        bank = self._bank(scores, direction, notices)
+        path, bank = self.bank if direction == "t2v" else self.video_bank, None
+        if path is not None:
+            of_captions = direction == "t2v"
+            if path.suffix.lower() == ".npy":
+                line, what = ("column", "clip") if of_captions else ("row", "caption")
+                notices.append(
+                    f"{path} names no ids: its {line}s are taken for the {what}s in the order of the scores' {line}s."
+                )
+            bank = load_bank(path, scores.video_ids) if of_captions else load_bank(path, None, scores.caption_ids)
+            asked, what = (scores.caption_ids, "caption") if of_captions else (scores.video_ids, "clip")
+            notices += filter(None, [bank.notice(asked, what)])
         pairs = self._pairs(bank, scores, direction, notices) if bank and self.bank_pairs else None
         values, of_pairs = (None if one is None else one.values for one in (bank, pairs))
         return rescore(self.rescore, scores, direction, values, of_pairs, self.settings)
-
-    def _bank(self, scores: ScoreBlocks, direction: Direction, notices: list[str]) -> Bank | None:
-        from evenreel.evaluation.rescoring import load_bank
-
-        path = self.bank if direction == "t2v" else self.video_bank
-        if path is None:
-            return None
-        if path.suffix.lower() == ".npy":
-            line, what = ("column", "clip") if direction == "t2v" else ("row", "caption")
-            notices.append(
-                f"{path} names no ids: its {line}s are taken for the {what}s in the order of the scores' {line}s."
-            )
-        if direction == "t2v":
-            bank = load_bank(path, scores.video_ids)
-            sentence = bank.notice(scores.caption_ids)
-        else:
-            bank = load_bank(path, caption_ids=scores.caption_ids)
-            sentence = bank.notice(scores.video_ids, "clip")
-        notices += [sentence] if sentence else []
-        return bank
 
     def _pairs(self, bank: Bank, scores: ScoreBlocks, direction: Direction, notices: list[str]) -> Bank:
         from evenreel.evaluation.rescoring import load_bank
@@ -316,24 +295,38 @@ TRAIN = "train"
 
 def _measure_moments(
     systems: ScoredSystems,
-    metrics: tuple[str, ...],
+    choice: MeasureChoice,
+    correction: Correction,
     settings: EvaluationSettings,
     files: EvaluationFiles,
-    *,
-    of_rankings: bool,
     as_json: bool,
 ) -> None:
-    """Measure predicted windows of every system and both guesses, and print or write what is found."""
+    """Measure predicted windows of systems, and beside them two guesses that look at no video, by windows alone.
+
+    The guesses learn from the training split, where it has windows and is not measured itself. Where systems searched
+    all clips, what each finds by naming whole clips stands in place of the guesses.
+    """
     from evenreel.cli.evaluate.show import show_moments, write_moments
     from evenreel.corpus import load_corpus, select
     from evenreel.evaluation.metrics import EvaluationSettings
-    from evenreel.evaluation.moments import MomentSettings, compare_moments, load_predictions, moment_truth
+    from evenreel.evaluation.moments import (
+        MomentSettings,
+        blind_predictions,
+        clips_alone,
+        compare_moments,
+        evaluate_moments,
+        has_windows,
+        load_predictions,
+        moment_truth,
+        parse_moment_metric,
+    )
 
     if systems.corpus is None:
         raise UsageError("--moments needs the true windows of a corpus; name it with --corpus FOLDER.")
-    partial, confidence = settings.partial, settings.confidence
-    others = replace(files, per_query=None) != EvaluationFiles()
-    if of_rankings or others or settings != EvaluationSettings(partial=partial, confidence=confidence):
+    plain = MeasureChoice(moments=True, metric=choice.metric)
+    usual = EvaluationSettings(partial=settings.partial, confidence=settings.confidence)
+    others = replace(files, per_query=None) != EvaluationFiles() or systems.qrels is not None or correction.given
+    if others or choice != plain or settings != usual:
         raise UsageError(
             "--moments measures windows in time: beside it there are --corpus, --split, --against, --metric, "
             "--partial, --confidence, --per-query and --json."
@@ -342,47 +335,23 @@ def _measure_moments(
     whole = load_corpus(systems.corpus)
     truth = moment_truth(whole if systems.split is None else select(whole, split=systems.split))
     predicted = {name: load_predictions(path) for name, path in system_names(systems.files).items()}
-    asked = MomentSettings(metrics, partial=partial, confidence=confidence)
-    found = measured(predicted, truth, learned_of(whole, systems.split), asked)
-    compared = compare_moments({name: found[name] for name in predicted}, confidence)
+    asked = MomentSettings(choice.metric, partial=settings.partial, confidence=settings.confidence)
+    found = {name: evaluate_moments(one, truth, asked) for name, one in predicted.items()}
+    compared = compare_moments(found, settings.confidence)
+    words = tuple(word for word in next(iter(found.values())).summary if not parse_moment_metric(word).of_highlights)
+    if words:
+        searched = {name: one for name, one in predicted.items() if one.clips}
+        guesses = {f"{name}, the whole of its clips": clips_alone(one, truth) for name, one in searched.items()}
+        if not guesses:
+            train = select(whole, split=TRAIN) if TRAIN in whole.clips["split"] else None
+            learned = train is not None and systems.split not in (None, TRAIN) and has_windows(train)
+            guesses = blind_predictions(truth, moment_truth(cast("Corpus", train)) if learned else None)
+        own = replace(asked, metrics=words)
+        found |= {name: replace(evaluate_moments(one, truth, own), notices=()) for name, one in guesses.items()}
     made = provenance_of({"scores": systems.files, "corpus": systems.corpus}) if as_json else None
     show_moments(found, compared, made)
     if files.per_query:
         write_moments(files.per_query, found)
-
-
-def learned_of(corpus: Corpus, split: str | None) -> MomentTruth | None:
-    """Return the true windows of the training split; None where it has none, or is among what is measured."""
-    from evenreel.corpus import select
-    from evenreel.evaluation.moments import has_windows, moment_truth
-
-    if split in (None, TRAIN) or TRAIN not in corpus.clips["split"]:
-        return None
-    part = select(corpus, split=TRAIN)
-    return moment_truth(part) if has_windows(part) else None
-
-
-def measured(
-    predicted: Mapping[str, MomentPredictions],
-    truth: MomentTruth,
-    learned: MomentTruth | None,
-    settings: MomentSettings,
-) -> dict[str, MomentEvaluation]:
-    """Evaluate systems, and beside them two guesses that look at no video, by the metrics of windows alone.
-
-    Where systems searched all clips, what each finds by naming whole clips stands in place of the guesses.
-    """
-    from evenreel.evaluation.moments import blind_predictions, clips_alone, evaluate_moments, parse_moment_metric
-
-    found = {name: evaluate_moments(one, truth, settings) for name, one in predicted.items()}
-    words = tuple(word for word in next(iter(found.values())).summary if not parse_moment_metric(word).of_highlights)
-    if words:
-        plain = replace(settings, metrics=words)
-        searched = {name: one for name, one in predicted.items() if one.clips}
-        named = {f"{name}, the whole of its clips": clips_alone(one, truth) for name, one in searched.items()}
-        guesses = named or blind_predictions(truth, learned)
-        found |= {name: replace(evaluate_moments(one, truth, plain), notices=()) for name, one in guesses.items()}
-    return found
 
 
 TUNING = "Settings of --rescore, those of its authors where left out"
@@ -412,7 +381,6 @@ class ScoredSystems:
 
     @property
     def files(self) -> list[Path]:
-        """Files of all systems, the baseline first."""
         return [*self.scores, *self.against]
 
 
@@ -446,8 +414,7 @@ def evaluate(
         Correction, settings=from_settings("evenreel.evaluation.metrics:RescoringSettings", panel=TUNING)
     ),
     settings: EvaluationSettings = from_settings(
-        "evenreel.evaluation:EvaluationSettings",
-        leave_out=("metrics", "directions", "band_bytes", "threads"),
+        "evenreel.evaluation:EvaluationSettings", leave_out=("metrics", "directions", "band_bytes", "threads")
     ),
     files: EvaluationFiles = from_settings(EvaluationFiles),
     as_json: JsonOption = False,
@@ -458,10 +425,7 @@ def evaluate(
     from evenreel.report import evaluation_page, write_page
 
     if choice.moments:
-        tables = choice.side_by_side or choice.mean or files.side_by_side
-        of_rankings = bool(choice.direction or choice.relevance != "clip" or tables or correction.given)
-        of_rankings = of_rankings or systems.qrels is not None
-        _measure_moments(systems, choice.metric, settings, files, of_rankings=of_rankings, as_json=as_json)
+        _measure_moments(systems, choice, correction, settings, files, as_json)
         return
     if choice.metric:
         settings = replace(settings, metrics=choice.metric)  # type: ignore[arg-type]  # words become metrics
@@ -476,11 +440,11 @@ def evaluate(
     job = _job(systems, paths, settings, choice, correction)
     evaluations = {name: job.evaluate(path) for name, path in paths.items()}
     comparison = together = None
-    name, *others = evaluations
-    if others:
+    name, first = next(iter(evaluations.items()))
+    if len(evaluations) > 1:
         with share_bar(f"comparing with {name}") as progress:
-            rest = {one: evaluations[one] for one in others}
-            comparison = compare(evaluations[name], rest, settings, progress=progress)
+            rest = {one: found for one, found in evaluations.items() if one != name}
+            comparison = compare(first, rest, settings, progress=progress)
     if choice.side_by_side or choice.mean or files.side_by_side:
         with share_bar("testing the best of each column") as progress:
             together = side_by_side(evaluations, settings, mean=choice.mean, progress=progress)
@@ -495,12 +459,12 @@ def evaluate(
             typer.echo(f"The page with figures: {files.html}")
     if together:
         write_side_by_side(together, files.latex, files.markdown, files.csv)
-    write_for_hub(files, systems.files[0], next(iter(evaluations.values())), systems.split)
+    write_for_hub(files, systems.files[0], first, systems.split)
     if files.per_query:
         write_per_query(files.per_query, evaluations)
     if files.save_run or files.save_qrels or files.save_scores:
-        first = next(iter(next(iter(evaluations.values())).directions))
-        write_ranked(files, job.scores_of(systems.files[0], first), job.part, job.relevance, first)
+        direction = next(iter(first.directions))
+        write_ranked(files, job.scores_of(systems.files[0], direction), job.part, job.relevance, direction)
 
 
 def _check(paths: Mapping[str, Path], settings: EvaluationSettings, relevance: str) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from rich.console import Console
@@ -54,17 +54,13 @@ def show_evaluation(
     made: Provenance | None = None,
     together: SideBySide | None = None,
 ) -> None:
-    """Print the figures of every system, the first of which is the baseline, and the differences from it."""
     if as_json:
         found = {"systems": [{"name": name} | one.to_json() for name, one in evaluations.items()]}
         differences = {"comparison": comparison.to_json() if comparison else None}
         table = {"side_by_side": together.to_json()} if together else {}
         print_json(found | differences | table | {"provenance": made.to_json() if made else None})
         return
-    out = console()
-    if not out.is_terminal:
-        out = Console(highlight=False, soft_wrap=True, width=max(out.width, _NARROWEST))
-    several = len(evaluations) > 1
+    out, several = _wide_console(), len(evaluations) > 1
     if several:
         _show_notices(out, evaluations)
     for name, evaluation in evaluations.items():
@@ -72,32 +68,34 @@ def show_evaluation(
         out.print(safe(main_sentence(evaluation)))
         if not several:
             _show_notices(out, evaluations)
-        out.print(_figures(evaluation))
+        figures = _plain(figures_table(evaluation.directions, evaluation))
+        for place, column in enumerate(figures.columns[1:]):
+            column.style = "dim" if place % 2 else "bold"
+        out.print(figures)
         _show_groups(out, evaluation)
     if together:
         out.print("[bold]Side by side[/]")
-        for each in _side_by_side(together):
-            out.print(each)
+        cells = {name: cells_of(together, name, _cell) for name in together.figures}
+        for direction in dict.fromkeys(column.direction for column in together.columns):
+            shown = table_of((direction, *together.figures))
+            for place, one in enumerate(together.columns):
+                if one.direction == direction:
+                    shown.add_row(one.metric, *(cells[name][place] for name in together.figures))
+            out.print(shown)
         out.print(f"[dim]{safe(note(together, 'bold'))}[/]")
     if comparison:
         _show_comparison(out, next(iter(evaluations)), comparison)
     _show_rules(out, next(iter(evaluations.values())))
 
 
+def _wide_console() -> Console:
+    out = console()
+    return out if out.is_terminal else Console(highlight=False, soft_wrap=True, width=max(out.width, _NARROWEST))
+
+
 def _show_notices(out: Console, evaluations: Mapping[str, Evaluation]) -> None:
     for notice in merge_sentences({name: evaluation_notices(one) for name, one in evaluations.items()}):
         out.print(f"[yellow]{safe(notice)}[/]")
-
-
-def _figures(evaluation: Evaluation) -> Table:
-    """A metric a row, a figure and its interval for each direction."""
-    figures = figures_table(evaluation.directions, evaluation)
-    table = table_of(figures.columns)
-    for place, column in enumerate(table.columns[1:]):
-        column.style = "dim" if place % 2 else "bold"
-    for row in figures.rows:
-        table.add_row(*map(str, row))
-    return table
 
 
 def _show_groups(out: Console, evaluation: Evaluation) -> None:
@@ -164,17 +162,6 @@ def _show_rules(out: Console, evaluation: Evaluation) -> None:
     out.print(f"[dim]ties {evaluation.ties}: {TIES[evaluation.ties]}. Shares in percent.[/]")
 
 
-def _side_by_side(found: SideBySide) -> Iterator[Table]:
-    """A table of each direction: a metric a row, a system a column, the best in bold."""
-    cells = {name: cells_of(found, name, _cell) for name in found.figures}
-    for direction in dict.fromkeys(column.direction for column in found.columns):
-        table = table_of((direction, *found.figures))
-        for place, column in enumerate(found.columns):
-            if column.direction == direction:
-                table.add_row(column.metric, *(cells[name][place] for name in found.figures))
-        yield table
-
-
 def _cell(value: str, ends: str, best: bool) -> str:
     return f"{f'[bold]{value}[/]' if best else value} [dim]{safe(ends)}[/]".rstrip()
 
@@ -182,16 +169,17 @@ def _cell(value: str, ends: str, best: bool) -> str:
 def show_moments(
     found: Mapping[str, MomentEvaluation], compared: Sequence[MomentDifference], made: Provenance | None
 ) -> None:
-    """Print figures of predicted windows, of systems and of guesses, and differences of systems from the first."""
     first = next(iter(found.values()))
     if made is not None:
-        differences = [_difference(one) for one in compared]
+        differences = [
+            {"system": one.system, "metric": one.metric, **asdict(one.interval)}
+            | {"p_wilcoxon": one.p_wilcoxon, "p_holm": one.p_holm}
+            for one in compared
+        ]
         systems = [{"name": name} | one.to_json() for name, one in found.items()]
         print_json({"systems": systems, "differences": differences, "provenance": made.to_json()})
         return
-    out = console()
-    if not out.is_terminal:
-        out = Console(highlight=False, soft_wrap=True, width=max(out.width, _NARROWEST))
+    out = _wide_console()
     for notice in dict.fromkeys(notice for one in found.values() for notice in one.notices):
         out.print(f"[yellow]{safe(notice)}[/]")
     table = table_of(("metric", *map(safe, found)))
@@ -216,7 +204,6 @@ def show_moments(
 
 
 def write_side_by_side(found: SideBySide, latex: Path | None, markdown: Path | None, csv: Path | None) -> None:
-    """Write systems side by side as LaTeX, Markdown and csv."""
     for path, text in ((latex, as_latex), (markdown, as_markdown)):
         if path:
             with output_file(path) as part:
@@ -238,7 +225,6 @@ def write_per_query(path: Path, evaluations: Mapping[str, Evaluation]) -> None:
 
 
 def write_rows(path: Path, table: pl.DataFrame, names: Sequence[str]) -> None:
-    """Write a table as csv or parquet."""
     with output_file(path) as part:
         if path.suffix.lower() == ".csv":
             table.with_columns(pl.col(*names).map_elements(as_cell, pl.String)).write_csv(part)
@@ -261,9 +247,3 @@ def _words(one: Interval) -> str:
     if one.low is None or one.high is None:
         return f"{one.value:.2f}"
     return f"{one.value:.2f} [{one.low:.1f}, {one.high:.1f}]"
-
-
-def _difference(one: MomentDifference) -> dict[str, Any]:
-    interval = {"value": one.interval.value, "low": one.interval.low, "high": one.interval.high}
-    tests = {"p_wilcoxon": one.p_wilcoxon, "p_holm": one.p_holm}
-    return {"system": one.system, "metric": one.metric} | interval | tests

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 import typer
 
@@ -27,12 +27,13 @@ from evenreel.wording import count
 if TYPE_CHECKING:
     from evenreel.checkpoint import CorpusFeatures, Pretrained
     from evenreel.features import SetAside
-    from evenreel.features.on_screen import Signs
+    from evenreel.features.load import FoundClips
     from evenreel.features.settings import Words
+    from evenreel.features.stored import StoredClips
     from evenreel.features.word_changes import WordChanges
     from evenreel.language.bm25 import Bm25Scores, By
     from evenreel.matchers import Matcher
-    from evenreel.types import Corpus, ScoreBlocks, Scores, VideoFeatures
+    from evenreel.types import Corpus, ScoreBlocks, Scores, TextFeatures, VideoFeatures
 
 
 LARGE_BYTES = 2**30
@@ -42,8 +43,6 @@ MANY = 10
 
 @dataclass(frozen=True)
 class Scored:
-    """Contents of a file of scores."""
-
     captions: int  # number of captions
     clips: int  # number of clips
     set_aside: tuple[SetAside, ...] = ()  # clips that were left out, with the reasons
@@ -58,10 +57,11 @@ def check_said(out: Path, said: object, what: str) -> None:
         raise UsageError(f"An .npy cannot say {what}; let --out end in .npz.")
 
 
-def check_name(out: Path) -> None:
-    """Check that scores can be saved as a file of this name."""
-    if out.suffix not in (".npz", ".npy"):
-        raise UsageError(f"{out} ends neither in .npz nor in .npy; give --out one of these names.")
+def _check_words(*asked: tuple[str, str | None, Sequence[str]]) -> None:
+    """Refuse what an option says if it is none of its words."""
+    for option, word, known in asked:
+        if word is not None and word not in known:
+            raise UsageError(f"{option} is {word!r}; it must be {', '.join(known[:-1])} or {known[-1]}.")
 
 
 def check_table(out: Path, scored: Scored) -> None:
@@ -80,7 +80,6 @@ def check_table(out: Path, scored: Scored) -> None:
 
 
 def show_scored(out: Path, scored: Scored, as_json: bool) -> None:
-    """Print what was written: captions, clips, what the scores use, and clips that were left out."""
     aside = scored.set_aside
     if as_json:
         result = {"scores": out, "captions": scored.captions, "clips": scored.clips}
@@ -130,22 +129,18 @@ class Probe:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for option, word, known in (
-            ("--frame-order", self.order, ("original", "random", "reversed")),
-            ("--order-stage", self.stage, ("sampled", "video")),
-            ("--single-frame", self.one, (None, "middle", "first", "random")),
-            ("--probe", self.which, ("all", "generated")),
-        ):
-            if word not in known:
-                raise UsageError(f"{option} is {word!r}; it must be {', '.join(filter(None, known))}.")
+        _check_words(
+            ("--frame-order", self.order, get_args(FrameOrder)),
+            ("--order-stage", self.stage, get_args(OrderStage)),
+            ("--single-frame", self.one, get_args(OneFrame)),
+            ("--probe", self.which, get_args(Which)),
+        )
 
     def check(self, out: Path) -> None:
         """Check, before anything is loaded, that the options go together."""
+        alone = "--single-frame leaves nothing to move or to take; give it alone"
         for wrong, sentence in (
-            (
-                self.one and (self.moves or self.frames),
-                "--single-frame leaves nothing to move or to take; give it alone",
-            ),
+            (self.one and (self.moves or self.frames), alone),
             (self.which == "generated" and not self.moves, "--probe says whose frames --frame-order moves; give both"),
             (self.stage == "video" and not self.moves, "--order-stage says when --frame-order moves frames; give both"),
             (self.stage == "video" and not self.frames, "--order-stage video needs --frames, how many are taken then"),
@@ -157,7 +152,6 @@ class Probe:
 
     @property
     def moves(self) -> bool:
-        """Whether frames change places."""
         return self.order != "original"
 
     @property
@@ -180,14 +174,19 @@ class Probe:
         progress: Progress,
         pretrained_features: Path | None = None,
     ) -> CorpusFeatures:
-        """Load the features of a corpus for a matcher, and change their frames."""
         from evenreel.checkpoint import load_features_for
 
-        loaded = load_features_for(
-            self._asking(pretrained, features), features, corpus, progress, pretrained_features=pretrained_features
-        )
+        asked = self._asking(pretrained, features)
+        loaded = load_features_for(asked, features, corpus, progress, pretrained_features=pretrained_features)
         changed = replace(loaded, videos=self._changed(loaded.videos, corpus))
-        return replace(changed, notices=(*loaded.notices, *self._notices(pretrained, changed)))
+        most, notices = pretrained.about.inputs.frames, [f"scored with {use}" for use in self.uses]
+        if self.frames:
+            notices.append(f"{self.frames} frames are taken of a clip that has more")
+        if self.frames and most and self.frames > most:
+            notices.append(f"the matcher was trained on {most} frames at most")
+        if self.moves and not _sees_order(pretrained.matcher, changed):
+            notices.append(BLIND)
+        return replace(changed, notices=(*loaded.notices, *notices))
 
     def _asking(self, pretrained: Pretrained, features: Path) -> Pretrained:
         """The matcher as if it had been trained on the features that are wanted."""
@@ -217,17 +216,6 @@ class Probe:
             raise CorpusError("No clip of the corpus is generated; say so in its column source, or leave --probe out.")
         return reordered(videos, self.order, stage=self.stage, take=self.frames, seed=self.seed, only=only)
 
-    def _notices(self, pretrained: Pretrained, loaded: CorpusFeatures) -> list[str]:
-        most = pretrained.about.inputs.frames
-        notices = [f"scored with {use}" for use in self.uses]
-        if self.frames:
-            notices.append(f"{self.frames} frames are taken of a clip that has more")
-        if self.frames and most and self.frames > most:
-            notices.append(f"the matcher was trained on {most} frames at most")
-        if self.moves and not _sees_order(pretrained.matcher, loaded):
-            notices.append(BLIND)
-        return notices
-
 
 def _sees_order(matcher: Matcher, loaded: CorpusFeatures) -> bool:
     import numpy as np
@@ -241,7 +229,6 @@ def _sees_order(matcher: Matcher, loaded: CorpusFeatures) -> bool:
     return sees_order(lambda videos: matcher_scores(matcher, texts, videos).score_all().values, some)
 
 
-_UNITS = ("word", "window", "clip")
 Share = Annotated[float | None, typer.Option(min=0, max=1)]
 
 
@@ -262,8 +249,7 @@ class WordProbe:
     words_seed: Annotated[int | None, typer.Option(min=0, max=MOST_SEED)] = None
 
     def __post_init__(self) -> None:
-        if self.words_unit not in (None, *_UNITS):
-            raise UsageError(f"--words-unit is {self.words_unit!r}; it must be {', '.join(_UNITS)}.")
+        _check_words(("--words-unit", self.words_unit, ("word", "window", "clip")))
 
     def changes(self, trained: WordChanges | None) -> WordChanges | None:
         """Return the changes of words for a matcher that was trained with others; None for no changes."""
@@ -307,9 +293,6 @@ class WordProbe:
         return tuple(told)
 
 
-_PARTS = ("content", "bias")
-
-
 @dataclass(frozen=True)
 class CaptionReading:
     """Parts that captions are encoded by, of a matcher that splits them in content and bias (BiMa, section 3.3).
@@ -327,8 +310,7 @@ class CaptionReading:
     draws_seed: Annotated[int, typer.Option(min=0, max=MOST_SEED)] = 0
 
     def __post_init__(self) -> None:
-        if self.reading not in _PARTS:
-            raise UsageError(f"--reading is {self.reading!r}; it must be {' or '.join(_PARTS)}.")
+        _check_words(("--reading", self.reading, ("content", "bias")))
         if self.reading == "bias" and self.alpha:
             raise UsageError("--alpha adds bias to content, and --reading bias has the bias alone; give one of them.")
         if not self._has_bias and (self.draws or self.draws_seed):
@@ -417,17 +399,7 @@ class SourceLevelling:
         return levelled(scores, levels, sources)
 
 
-CATALOG = "catalog.sqlite"
-MISSING = "the library does not have its file"
-
-
-def asks_library(checkpoint: str) -> bool:
-    """Check whether the name of a checkpoint is the folder of a library."""
-    return (Path(checkpoint) / CATALOG).is_file()
-
-
 def score_library(library: str, corpus: Corpus, out: Path, device: str) -> Scored:
-    """Score captions by where a library's search puts each clip, and write the scores."""
     from evenreel.cli.score.search_scores import search_scores
     from evenreel.evaluation import save_scores
     from evenreel.features import SetAside
@@ -437,7 +409,9 @@ def score_library(library: str, corpus: Corpus, out: Path, device: str) -> Score
     with open_library(library, device=device) as opened, share_bar("searching") as progress:
         found = search_scores(opened, corpus, progress)
     paths = dict(corpus.clips.select("clip_id", "path").iter_rows())
-    aside = tuple(SetAside(clip, paths[clip] or "", "unreadable", MISSING) for clip in found.missing)
+    aside = tuple(
+        SetAside(clip, paths[clip] or "", "unreadable", "the library does not have its file") for clip in found.missing
+    )
     scores, uses = found.scores, found.scores.about.uses
     scored = Scored(len(scores.caption_ids), len(scores.video_ids), aside, (), uses, "words are weighed by")
     check_table(out, scored)
@@ -447,7 +421,6 @@ def score_library(library: str, corpus: Corpus, out: Path, device: str) -> Score
 
 
 BM25, WINDOWS = "bm25", "windows"
-_BY = ("words", "trigrams")
 
 
 @dataclass(frozen=True)
@@ -458,40 +431,34 @@ class WordOptions:
         words: words on screen that bm25 and windows look for: corpus or ocr; None for those of the last run.
         by: what bm25 compares: words, or trigrams, which survive misread letters and are the way for scripts without
             spaces, such as Chinese; None for words.
-        rule: sampling rule of the features, as `evenreel features --rule` has it; None for the last run's.
-        probe: changes of the words.
     """
 
     words: str | None = None
     by: str | None = None
-    rule: str | None = None
-    probe: WordProbe = field(default_factory=WordProbe)
 
     def __post_init__(self) -> None:
-        for option, word, known in (("--words", self.words, ("corpus", "ocr")), ("--by", self.by, _BY)):
-            if word not in (None, *known):
-                raise UsageError(f"{option} is {word!r}; it must be {' or '.join(known)}.")
+        _check_words(("--words", self.words, ("corpus", "ocr")), ("--by", self.by, ("words", "trigrams")))
 
-    def check(self, checkpoint: str, change: Probe, pretrained_features: Path | None, device: str) -> None:
+    def check(self, checkpoint: str, changes: ScoreChanges, source: ScoredClips) -> None:
         """Refuse options of words for a matcher, and those of frames and models for words."""
         if not asks_words(checkpoint):
             if self.words or self.by:
                 raise UsageError(
                     "--words is for bm25 and windows, --by for bm25; a matcher reads what it was trained on."
                 )
-        elif pretrained_features or replace(change, rule=None, seed=0) != Probe():
+        elif source.pretrained_features or replace(changes.frames, rule=None, seed=0) != Probe():
             raise UsageError(
                 f"{checkpoint} reads the words on screen and no frame; leave the options about frames out."
             )
-        elif change.seed:
+        elif changes.frames.seed:
             raise UsageError(
                 f"--seed draws frames, and {checkpoint} reads none; --words-seed says which words are kept or misread."
             )
-        elif device != "auto":
+        elif source.device != "auto":
             raise UsageError(f"{checkpoint} has no model that could run on a device; leave --device out.")
         elif checkpoint == WINDOWS and self.by:
             raise UsageError("--by says what bm25 compares; windows compares features of words, so leave it out.")
-        elif checkpoint == BM25 and self.probe.words_unit == "window":
+        elif checkpoint == BM25 and changes.words.words_unit == "window":
             raise UsageError(
                 "bm25 reads the words of whole clips and knows no windows; let --words-unit be word or clip."
             )
@@ -502,64 +469,65 @@ def asks_words(checkpoint: str) -> bool:
     return checkpoint in (BM25, WINDOWS) and not Path(checkpoint).exists()
 
 
-def score_words(name: str, corpus: Corpus, features: Path, out: Path, options: WordOptions) -> Scored:
-    """Score captions by what is written in clips, and write the scores."""
+def score_words(
+    name: str, corpus: Corpus, features: Path, out: Path, options: WordOptions, asked: ScoreChanges
+) -> Scored:
     from evenreel.evaluation import save_scores
+    from evenreel.features import find_clips, load_text_features
     from evenreel.features.word_changes import WordChanges
 
     if out.suffix == ".npy":
         use = "word counts" if name == BM25 else "scores of other clips"
         raise UsageError(f"{name} uses {use} of the gallery, which an .npy cannot say; let --out end in .npz.")
-    changes = options.probe.changes(None) or WordChanges()
-    score = _by_bm25 if name == BM25 else _by_windows
-    scores, scored = score(corpus, features, options, changes)
+    changes = asked.words.changes(None) or WordChanges()
+    words = cast("Words | None", options.words)
+    clips = find_clips(features, corpus, rule=asked.frames.rule, words=words, windows=name == WINDOWS or None)
+    scores: Bm25Scores | Scores
+    if name == BM25:
+        scores, scored = _by_bm25(clips, corpus, cast("By", options.by or "words"), changes)
+    else:
+        scores, scored = _by_windows(clips, load_text_features(features, corpus), changes)
     check_table(out, scored)
     with share_bar("scoring") as progress:
         save_scores(replace(scores, about=scores.about.using(*changes.uses)), out, progress)
     return scored
 
 
-def _by_bm25(corpus: Corpus, features: Path, options: WordOptions, changes: WordChanges) -> tuple[Bm25Scores, Scored]:
-    from evenreel.features import find_clips
+def _by_bm25(
+    clips: FoundClips | StoredClips, corpus: Corpus, by: By, changes: WordChanges
+) -> tuple[Bm25Scores, Scored]:
     from evenreel.features.on_screen import sign_texts
     from evenreel.language.bm25 import bm25_scores
 
-    clips = find_clips(features, corpus, rule=options.rule, words=cast("Words | None", options.words))
     signs, aside = sign_texts(clips, changes)
     captions = dict(corpus.captions.select("caption_id", "text").iter_rows())
-    scores = bm25_scores(captions, signs, by=cast("By", options.by or "words"))
-    notices, uses = tuple(_notices(scores, signs, changes)), scores.about.uses
-    return scores, Scored(len(captions), len(signs), aside, notices, uses, "words are weighed by")
+    scores = bm25_scores(captions, signs, by=by)
+    notices = _words_notices(changes, sum(not any(texts) for texts in signs.values()), len(signs))
+    if silent := scores.silent:
+        notices.append(
+            f"{silent:,} of {count(len(captions), 'caption')} share nothing with any screen: they score 0 with all "
+            "clips, whose order is left open"
+        )
+    uses, use = scores.about.uses, "words are weighed by"
+    return scores, Scored(len(captions), len(signs), aside, tuple(notices), uses, use)
 
 
-def _by_windows(corpus: Corpus, features: Path, options: WordOptions, changes: WordChanges) -> tuple[Scores, Scored]:
+def _by_windows(clips: FoundClips | StoredClips, texts: TextFeatures, changes: WordChanges) -> tuple[Scores, Scored]:
     from evenreel.checkpoint.corpus_features import changed_words
-    from evenreel.features import find_clips, load_text_features
     from evenreel.features.windows import window_scores
 
-    clips = find_clips(features, corpus, rule=options.rule, words=cast("Words | None", options.words), windows=True)
     videos, aside = clips.load()
     with share_bar("reading the windows") as progress:
         videos = changed_words(clips, videos, changes, progress)
-    scores = window_scores(load_text_features(features, corpus), videos)
-    notices = [f"scored with {use}" for use in changes.uses]
+    scores = window_scores(texts, videos)
     bare = 0 if videos.on_screen is None else int((~videos.on_screen.mask.any(1)).sum())
-    if bare:
-        notices.append(f"nothing is written in {bare:,} of {count(len(videos.ids), 'clip')}")
-    use = "clips without text are given the"
+    notices, use = _words_notices(changes, bare, len(videos.ids)), "clips without text are given the"
     return scores, Scored(len(scores.caption_ids), len(videos.ids), aside, tuple(notices), scores.about.uses, use)
 
 
-def _notices(scores: Bm25Scores, signs: Signs, changes: WordChanges) -> list[str]:
-    notices = [f"scored with {use}" for use in changes.uses]
-    if bare := sum(not any(texts) for texts in signs.values()):
-        notices.append(f"nothing is written in {bare:,} of {count(len(signs), 'clip')}")
-    if silent := scores.silent:
-        notices.append(
-            f"{silent:,} of {count(len(scores.caption_ids), 'caption')} share nothing with any screen: they score 0 "
-            "with all clips, whose order is left open"
-        )
-    return notices
+def _words_notices(changes: WordChanges, bare: int, clips: int) -> list[str]:
+    unwritten = [f"nothing is written in {bare:,} of {count(clips, 'clip')}"] if bare else []
+    return [f"scored with {use}" for use in changes.uses] + unwritten
 
 
 CHECKPOINT_HELP = (
@@ -628,7 +596,7 @@ def score(
     checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help=CHECKPOINT_HELP)],
     out: Annotated[Path, typer.Option(help=OUT_HELP)],
     source: ScoredClips = from_settings(ScoredClips),
-    options: WordOptions = from_settings(WordOptions, leave_out=("rule", "probe")),
+    options: WordOptions = from_settings(WordOptions),
     changes: ScoreChanges = from_settings(
         ScoreChanges,
         frames=from_settings(Probe, panel=PROBES),
@@ -641,16 +609,16 @@ def score(
     """Score every caption with every clip by a matcher, words, or a search. Exit status 3: clips had been skipped."""
     from evenreel.corpus import load_corpus, select
 
-    check_name(out)
-    of_library = asks_library(checkpoint)
+    if out.suffix not in (".npz", ".npy"):
+        raise UsageError(f"{out} ends neither in .npz nor in .npy; give --out one of these names.")
+    of_library = (Path(checkpoint) / "catalog.sqlite").is_file()
     if of_library and (source.features or source.pretrained_features):
         raise UsageError("A library has its own vectors; leave --features and --pretrained-features out.")
     if of_library and changes != ScoreChanges(Probe(), WordProbe(), CaptionReading(), SourceLevelling()):
         raise UsageError("The search of a library is scored as it is; leave options that change what is seen out.")
     if not of_library and source.features is None:
         raise UsageError("A matcher, and what compares words, reads features; name their folder with --features.")
-    options = replace(options, rule=changes.frames.rule, probe=changes.words)
-    options.check(checkpoint, changes.frames, source.pretrained_features, source.device)
+    options.check(checkpoint, changes, source)
     changes.check(checkpoint, out)
     check_place(out)
     whole = load_corpus(source.corpus)
@@ -658,7 +626,7 @@ def score(
     if of_library:
         scored = score_library(checkpoint, part, out, source.device)
     elif asks_words(checkpoint):
-        scored = score_words(checkpoint, part, cast("Path", source.features), out, options)
+        scored = score_words(checkpoint, part, cast("Path", source.features), out, options, changes)
     else:
         scored = _score_by_matcher(checkpoint, source, whole, part, out, changes)
     splits = [] if source.split is not None else whole.clips["split"].drop_nulls().unique().sort().to_list()
@@ -673,7 +641,6 @@ def score(
 def _score_by_matcher(
     checkpoint: str, source: ScoredClips, whole: Corpus, part: Corpus, out: Path, changes: ScoreChanges
 ) -> Scored:
-    """Load a matcher and write its scores of a part of the corpus, which say what they use."""
     from evenreel.checkpoint import named_matcher
     from evenreel.evaluation import save_scores
     from evenreel.matchers.scoring import matcher_scores
@@ -687,12 +654,8 @@ def _score_by_matcher(
             f"The matcher was trained with {' and '.join(trained_with)}, which an .npy cannot say; give --out a name "
             "that ends in .npz."
         )
-    load = partial(
-        frames.load,
-        changes.words.asking(pretrained, out),
-        features,
-        pretrained_features=source.pretrained_features,
-    )
+    asking = changes.words.asking(pretrained, out)
+    load = partial(frames.load, asking, features, pretrained_features=source.pretrained_features)
     with share_bar("reading the captions") as progress:
         loaded = load(part, progress)
     uses = (*trained_with, *frames.uses, *reading.uses, *loaded.uses)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import PurePath
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,15 +24,13 @@ ABOUT = ScoreNotes(uses=(WORD_COUNTS,))
 """Words are weighed by how many clips of the library have them."""
 
 
-@dataclass(frozen=True, eq=False)
-class SearchScores:
-    """Scores of a library's search, and the clips of the corpus that it does not have."""
+class SearchScores(NamedTuple):
+    """Scores of a library's search, and ids of the clips of the corpus that it has no file of."""
 
     # number of the library's clips that each clip stands before, for each caption; minus infinity for a clip that the
     # search did not find
     scores: Scores
-    # ids of clips whose file the library does not have; they are no columns of the scores
-    missing: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # they are no columns of the scores
 
 
 def search_scores(library: Library, corpus: Corpus, progress: Progress = lambda share: None) -> SearchScores:
