@@ -212,6 +212,25 @@ def test_words_on_screen_are_those_of_the_command_in_the_folder(name: str) -> No
     assert options.get("--words") == ("corpus" if benchmark(name) in SIGNS else None)
 
 
+COMMANDS = {
+    name: found[0]
+    for name, path in shipped_recipes().items()
+    if (found := re.findall(r"^# +(evenreel features .+) \\\n# +(.+)$", path.read_text("utf-8"), re.MULTILINE))
+}
+"""The command beside a recipe that makes its features."""
+
+
+@of_each(COMMANDS)
+def test_the_command_beside_a_recipe_makes_the_features_that_it_reads(name: str) -> None:
+    data, backbone, words = recipe(name).data, recipe(name).backbone, shlex.split(" ".join(COMMANDS[name]))
+    options = dict(zip(*[iter(one for one in words[3:] if one != "--no-ocr")] * 2, strict=True))
+    made = data.pretrained_features if "--no-ocr" in words else data.on_screen
+    assert (words[2], options["--videos"], options["--out"]) == (data.corpus, data.videos, made)
+    assert backbone is not None
+    assert (options["--model"], options["--rule"]) == (backbone.model, backbone.rule)
+    assert options.get("--words") == ("corpus" if benchmark(name) in SIGNS else None)
+
+
 @of_each(["debias-release", "debias-paper", "debias-neutral", "mixed-20"])
 def test_those_about_generated_clips_have_the_published_numbers(name: str) -> None:
     """The published code: 3 times 15 pairs, 12 frames, 77 words, 1e-3 and 4e-3 times that for the towers, 5 epochs."""
