@@ -224,7 +224,7 @@ def test_a_file_that_cannot_say_it_and_a_matcher_that_reads_nothing(place: Place
     assert f"An .npy cannot say that scores are with {SAID}; let --out end in .npz." in str(done.exception)
     for matcher, options, sentence in (
         ("mean_pool", ["--char-errors", "0.1"], "The matcher reads no words on screen, so there are none to change"),
-        (run, ["--words-unit", "letter"], "--words-unit is 'letter'; it must be word, window, clip."),
+        (run, ["--words-unit", "letter"], "--words-unit is 'letter'; it must be word, window or clip."),
         (run, ["--ocr-ratio", "1", "--char-errors", "0", "--words-seed", "3"], "--words-seed and --words-unit say"),
     ):
         refused = score(place, matcher, tmp_path / "s.npz", *options)

@@ -237,6 +237,7 @@ def _check(
     check_kind(weights, Collection, "weights", remedy)
     for weight in weights:
         check_kind(weight, Real, "one of the weights", remedy)
+    weights = tuple(map(float, weights))  # an array has no truth value
     check_word(way, get_args(Way), "way to fuse")
     check_word(direction, RANKS, "direction")
     if validation is not None:
