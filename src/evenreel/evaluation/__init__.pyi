@@ -1,4 +1,4 @@
-from .answers import RELEVANCE as RELEVANCE, RelevanceLike as RelevanceLike, RelevanceName as RelevanceName
+from .measure import RELEVANCE as RELEVANCE, RelevanceLike as RelevanceLike, RelevanceName as RelevanceName
 from .comparison import Comparison as Comparison, compare as compare
 from .fusion import Validation as Validation, fuse as fuse
 from .intervals import Interval as Interval

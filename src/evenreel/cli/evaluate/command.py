@@ -19,7 +19,7 @@ from evenreel.provenance import provenance_of
 
 if TYPE_CHECKING:
     from evenreel.evaluation import Evaluation, RelevanceLike, RelevanceName
-    from evenreel.evaluation.answers import Judgements, Truth
+    from evenreel.evaluation.measure import Judgements, Truth
     from evenreel.evaluation.metrics import Direction, EvaluationSettings, RescoringSettings
     from evenreel.evaluation.rescoring import Bank, Rescoring
     from evenreel.types import Corpus, ScoreBlocks, Scores
@@ -133,7 +133,7 @@ def write_ranked(
     files: EvaluationFiles, scores: ScoreBlocks, corpus: Corpus, relevance: RelevanceLike, direction: Direction
 ) -> None:
     from evenreel.evaluation import save_scores
-    from evenreel.evaluation.answers import relevance_of
+    from evenreel.evaluation.measure import relevance_of
     from evenreel.evaluation.ranking import CheckedScores
     from evenreel.evaluation.saving import write_qrels, write_run
 
@@ -489,7 +489,7 @@ def _job(
 ) -> _Job:
     """What answers what: by a corpus, by judgements, or by the diagonal."""
     from evenreel.corpus import load_corpus, select
-    from evenreel.evaluation.answers import QRELS, read_qrels, truth_of
+    from evenreel.evaluation.measure import QRELS, read_qrels, truth_of
     from evenreel.evaluation.scores import read_scores
 
     if systems.qrels and choice.relevance != "clip":
