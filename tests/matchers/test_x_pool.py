@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from evenreel.matchers import TextBatch, VideoBatch, build_matcher, x_pool
-from evenreel.matchers.x_pool import TextConditionedPooling, pooled_cosines
+from evenreel.matchers import TextBatch, VideoBatch, build_matcher, x_pool_fast
+from evenreel.matchers.x_pool import TextConditionedPooling
+from evenreel.matchers.x_pool_fast import pooled_cosines
 from tests.matchers.examples import DIMENSION, captions, disturb, pairs, scores_of, trained, videos
 
 
@@ -96,7 +97,7 @@ def test_chunks_are_no_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     matcher, text, video = trained("x_pool", 0.3, torch.float64), captions(), videos()
     matcher.float()
     whole = scores_of(matcher, text, video)
-    monkeypatch.setattr(x_pool, "CHUNK_NUMBERS", 1)
+    monkeypatch.setattr(x_pool_fast, "CHUNK_NUMBERS", 1)
     torch.testing.assert_close(scores_of(matcher, text, video), whole)
 
 

@@ -21,7 +21,8 @@ from evenreel.config import ABOVE_0, AT_LEAST_0, MOST_BITS, MOST_SIZE, SHARE, ch
 from evenreel.losses import info_nce
 from evenreel.matchers.batches import PairBatch, TextBatch, VideoBatch
 from evenreel.matchers.matcher import Entry, Limits, cut, logit_scale_at
-from evenreel.matchers.x_pool import AttendedVideos, TextConditionedPooling, pooled_vectors
+from evenreel.matchers.x_pool import TextConditionedPooling
+from evenreel.matchers.x_pool_fast import AttendedVideos, pooled_vectors
 from evenreel.similarity.tiles import chunks_of, joined_chunks
 
 CHUNK_NUMBERS = 2**21

@@ -55,6 +55,14 @@ def test_hazard_238_a_library_on_a_full_disk_is_read(
         catalog.open_for_reading(tmp_path / "left")
 
 
+def test_a_log_may_be_closed_while_it_is_looked_for(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for left in library.glob(f"{catalog.CATALOG}-*"):
+        left.unlink()
+    monkeypatch.setattr(Path, "exists", lambda path: True)  # as it was a moment before
+    with closing(catalog.open_for_reading(library)) as opened:
+        assert opened.execute("SELECT count(*) FROM files").fetchone() == (1,)
+
+
 def locked(path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")

@@ -135,9 +135,10 @@ def open_for_reading(library: Path) -> sqlite3.Connection:
         raise LibraryError(f"There is no library at {library}; {remedy}.")
     # A folder that cannot be written, and a full disk, cannot hold the log's shared memory; with no log left over,
     # the file alone is the whole truth.
-    wal = path.with_name(f"{CATALOG}-wal")
+    is_whole = True
     with readable(library):
-        is_whole = not wal.exists() or not wal.stat().st_size
+        with contextlib.suppress(FileNotFoundError):  # whoever wrote may close it at any moment
+            is_whole = not path.with_name(f"{CATALOG}-wal").stat().st_size
         if not (is_whole and not os.access(library, os.W_OK)):
             try:
                 return _opened(path, "", sqlite3.Connection)
