@@ -477,8 +477,9 @@ def test_what_cannot_be_is_refused(settings: dict[str, Any], use: Callable[[Any]
 
 
 def test_what_is_not_used_is_not_asked_for() -> None:
-    fresh(captioning=False, disentangle=False).loss(replace(batch(), texts=None))
-    fresh(**OFF).read_start()
+    terms = fresh(captioning=False, disentangle=False).loss(replace(batch(), texts=None))
+    assert terms and all(torch.isfinite(term) for term in terms.values())
+    fresh(**OFF).read_start()  # nothing is asked for
 
 
 def test_without_an_encoder_there_are_phrases_and_no_vectors(folder: Path) -> None:

@@ -78,7 +78,7 @@ def _noted(work: Work[Run], runs: Sequence[Run], out: Path | None) -> dict[Run, 
         found[run] = rows
         for row, figures in rows.items():
             shown = ", ".join(f"{name} {value:.1f}" for name, value in figures.items())
-            sys.stderr.write(f"{run}, {row}: {shown}" + "\n")
+            sys.stderr.write(f"{run}, {row}: {shown}\n")
         if out:
             note_run(out, run, rows)
     return found
